@@ -10,6 +10,7 @@ from tests.support.kafka_cluster import KafkaCluster
 
 from benchmarks import (
     checks,
+    clickhouse_growth,
     clickhouse_store,
     client,
     collect,
@@ -124,6 +125,7 @@ def main(names: list[str]) -> None:
             "shadow": lambda: shadow.run(servers),
             "store": store.run,
             "clickhouse-store": clickhouse_store.run,
+            "clickhouse-growth": clickhouse_growth.run,
             "dashboard-memory": dashboard_memory.run,
             "dashboard-viewers": dashboard_viewers.run,
             "page": page.run,

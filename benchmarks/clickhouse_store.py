@@ -27,7 +27,7 @@ from benchmarks.store import (
     print_times,
     read,
 )
-from traceweir.streams.board.store.clickhouse_types import type_of
+from traceweir.streams.board.store.clickhouse_types import NEW_RESULTS, type_of
 from traceweir.streams.board.store.opening import Store, open_store
 from traceweir.streams.board.store.tables import RESULTS, SESSIONS
 
@@ -71,7 +71,8 @@ def _copy(file: Path, client: Any, results: int) -> None:
             reader = connection.sql(f"SELECT * EXCLUDE (key) FROM {table.name}").to_arrow_reader(COPIED_AT_ONCE)
             for batch in reader:
                 rows = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
-                client.insert(table.name, rows, column_names=table.column_names)
+                name = NEW_RESULTS if table is RESULTS else table.name
+                client.insert(name, rows, column_names=table.column_names)
 
 
 def _print_rates(store: Store, client: Any, batches: list[list[Record]], bare: str) -> None:

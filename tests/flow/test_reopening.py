@@ -31,6 +31,18 @@ async def test_a_late_event_reopens_its_session_and_the_whole_session_is_publish
     assert flow.counters("assemble") == {"consumed": 3, "joined": 3, "opened": 1, "closed": 2, "reopened": 1}
 
 
+async def test_a_late_record_that_is_older_does_not_move_the_begin_of_the_segment() -> None:
+    flow = assemble_only()
+    await send_event(flow, "b", 5)
+    await advance_to(flow, 306)
+    await send_event(flow, "a", 1)
+    await advance_to(flow, 345)
+
+    first, second = flow.sessions()
+    assert len(second["events"]) == 2
+    assert first["first_record_at"] == second["first_record_at"] == first["last_record_at"]
+
+
 async def test_late_events_that_come_together_are_one_revision() -> None:
     flow = assemble_only()
     await send_event(flow, "a", 0)

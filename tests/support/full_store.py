@@ -50,9 +50,6 @@ def fill(file: Path, results: int) -> None:
         )
         connection.execute(f"INSERT INTO rollup_hours {by_hour('rollups')}")
         connection.execute(
-            "INSERT INTO freshness SELECT date_trunc('minute', occurred_at), metric, 80, count(*) FROM results GROUP BY ALL"
-        )
-        connection.execute(
             """
             INSERT INTO rejections SELECT date_trunc('minute', occurred_at), app_name, agent_name, agent_version,
             environment, model, 'below_threshold', count(*) FROM results WHERE metric = 'gate' AND status = 'FAILED' GROUP BY ALL
@@ -79,6 +76,7 @@ _CELLS: Mapping[str, str] = {
     "cost_usd": "0",
     "cost_cached": "false",
     "occurred_at": "moment",
+    "segment_opened_at": "moment",
     "evaluated_at": "moment + to_seconds(2)",
     "result_id": "uuid()::VARCHAR",
     "scorer_version": "'1'",

@@ -97,6 +97,8 @@ class Candidate(Dimensions):
     """Why there is no vector; null if there is one."""
     occurred_at: Timestamp
     """Timestamp of the session's last record."""
+    segment_opened_at: Timestamp | None = None
+    """Timestamp of the segment's first record, equal in every revision; null if it is not known."""
     gate_rules: JsonObject | None = None
     """The gate's rules of the config that scored the session; null: those of the worker's config file."""
 
@@ -127,5 +129,6 @@ _OF_ONE_REVISION = {
     "embedding",
     "novelty_missing",
     "occurred_at",
+    "segment_opened_at",
 }
 """Fields that change from revision to revision of the same trace, or follow from its text."""

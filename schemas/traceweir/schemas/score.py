@@ -150,6 +150,11 @@ class Score(Dimensions):
     """What measured the value: `code`, a `model` that judges, or a `human`; null if nothing could measure it."""
     occurred_at: Timestamp
     """The timestamp of the session's last record: when the data was complete, by the clock of Kafka."""
+    segment_opened_at: Timestamp | None = None
+    """The timestamp of the session segment's first record, by the clock of Kafka; equal in every revision.
+
+    Null, and left out of the JSON, if no such record is known: in a file without times, and in records of former versions.
+    """
     started_at: Timestamp | None = None
     """When the measured subject began, by the agents' own clock, in UTC.
 
@@ -194,7 +199,9 @@ class Score(Dimensions):
 
 
 _LEFT_OUT_IF_ZERO = ("cached_input_tokens", "reasoning_tokens")
-_LEFT_OUT_IF_NULL = ("inclusion_probability", "category", "cause", "judge", "source", *Dimensions.model_fields)
+_LEFT_OUT_IF_NULL = (
+    "inclusion_probability", "category", "cause", "judge", "segment_opened_at", "source", *Dimensions.model_fields,
+)  # fmt: skip
 
 
 def _fields(model: BaseModel) -> dict[str, Any]:

@@ -76,7 +76,7 @@ class Session(WireModel):
     closed_because: Annotated[ClosingReason, Field(strict=False)]
     """Why the segment closed; docs/closing.md states the rule of each reason."""
     first_record_at: Timestamp
-    """Timestamp of the first record."""
+    """Timestamp of the record with which the segment began; equal in every revision, also if a later record is older."""
     last_record_at: Timestamp
     """Timestamp of the last record."""
     events: list[InvocationEvent]

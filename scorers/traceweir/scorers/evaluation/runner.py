@@ -86,6 +86,7 @@ async def evaluate(
         settling: Whether a later revision can come soon, so that criteria with `settle_s` are not measured yet.
     """
     point = sampling_point(session.session_id)
+    opened_at = known_time(session.first_record_at)
     measuring = _Measuring(session, turns, withdrawn, judge, timeout_s, judge_timeout_s, attempt, watch)
     by_metric: dict[str, list[Score]] = {}
     totals: dict[str, Score] = {}
@@ -97,7 +98,7 @@ async def evaluate(
         measured = [measuring.subjects(*each) for each in zip(metrics, choices, strict=True)]
         started = [measuring.start(*each) for each in zip(metrics, choices, measured, strict=True)]
         outcomes = await _await_all(started)
-        writer = ScoreWriter(session, session.last_record_at, plan, now(), attempt)
+        writer = ScoreWriter(session, opened_at, session.last_record_at, plan, now(), attempt)
         for metric, choice, subjects, found in zip(metrics, choices, measured, outcomes, strict=True):
             scores = by_metric[metric.name] = measuring.scores(writer, metric, choice, subjects, found)
             if scores and scores[-1].level == "session":

@@ -33,7 +33,9 @@ class GateScores:
         self._candidate = candidate
         self._embedder = candidate.embedding.embedder if candidate.embedding else None
         self._began = known_time(candidate.trace.created_at)
-        self._writer = ScoreWriter(candidate, candidate.occurred_at, plan, now, candidate.attempt)
+        self._writer = ScoreWriter(
+            candidate, candidate.segment_opened_at, candidate.occurred_at, plan, now, candidate.attempt
+        )
 
     def trace_value(self, outcome: Outcome) -> Score:
         """Returns the Score of a trace value, with the gate's threshold."""
@@ -64,7 +66,13 @@ class ScoreWriter:
     """Builds the Scores of one session, or of one candidate, with the same timestamps."""
 
     def __init__(
-        self, origin: Session | Candidate, occurred_at: datetime, plan: Plan, now: datetime, attempt: int = 0
+        self,
+        origin: Session | Candidate,
+        segment_opened_at: datetime | None,
+        occurred_at: datetime,
+        plan: Plan,
+        now: datetime,
+        attempt: int = 0,
     ) -> None:
         self._session_id = origin.session_id
         self._segment = origin.segment
@@ -75,6 +83,7 @@ class ScoreWriter:
             "segment": origin.segment,
             "config_digest": plan.digest,
             "occurred_at": occurred_at,
+            "segment_opened_at": segment_opened_at,
             "evaluated_at": now,
         }
         """All fields, in their order in JSON. Those that differ between Scores are null until `_score` sets them in a copy."""

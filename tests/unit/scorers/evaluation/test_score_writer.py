@@ -75,7 +75,7 @@ def test_the_scores_of_the_gate_have_the_dimensions_of_the_candidate() -> None:
 
 def test_a_score_has_the_dimensions_of_its_own_subject_only() -> None:
     plan = plan_of(Returns())
-    writer = ScoreWriter(make_session(), NOW, plan, NOW)
+    writer = ScoreWriter(make_session(), NOW, NOW, plan, NOW)
     known = Dimensions(model="large", labels={"team": "search"})
     scores = [
         writer.score(plan.metrics[0], "invocation", "i", Measurement(value=1.0), NOW, dimensions)

@@ -3,9 +3,10 @@
 `python -m traceweir.streams.board.store.clickhouse_ingestion` writes the SQL file beside this module; `--check`
 compares it with the code.
 
-ClickHouse reads each record at least once, and the tables count a record once. A record that is not what a worker writes
-there has no row. Every ten minutes, it subtracts the figures of results that were replaced. Withdrawn traces are records
-without a value, and dead letters have their reasons in headers; the dashboard reads these.
+ClickHouse reads each record at least once, and the tables count a record once. The figures are those of an insert by the
+dashboard, because both insert into the same table. A record that is not what a worker writes there has no row, and its
+place is kept with the reason. Withdrawn traces are records without a value, and dead letters have their reasons in
+headers; the dashboard reads these.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ from pydantic import BaseModel
 from traceweir.schemas.dimensions import UNKNOWN_MODEL, TraceContext
 from traceweir.schemas.score import GATE, INFORMATIONAL, Cost, Score
 from traceweir.schemas.session import Session
-from traceweir.streams.board.store.clickhouse_figures import subtraction_view
+from traceweir.streams.board.store.clickhouse_sql import TIME
 from traceweir.streams.board.store.clickhouse_tables import write_or_check
-from traceweir.streams.board.store.clickhouse_types import TYPES
+from traceweir.streams.board.store.clickhouse_types import NEW_RESULTS, TYPES
+from traceweir.streams.board.store.rows import KEPT_TEXT_CHARACTERS
 from traceweir.streams.board.store.tables import DIMENSIONS, RESULTS, SESSIONS, Table, TableName
 from traceweir.streams.tools.results.table import Column
 
 FILE = Path(__file__).parent / "clickhouse_kafka.sql"
+ERRORS = "unread_records"
+"""The table of the records that have no row, with their places and reasons."""
 QUEUE_COLUMNS = "record String"
 """The columns of a queue; ClickHouse adds the place of each record."""
 _PLACE = {
@@ -41,13 +45,19 @@ _SETTINGS = """SETTINGS
     kafka_broker_list = 'localhost:9092',
     kafka_topic_list = 'traceweir.{table}',
     kafka_group_name = 'clickhouse-{table}',
-    kafka_format = 'RawBLOB'"""
+    kafka_format = 'RawBLOB',
+    -- A record that cannot be parsed is a row with its error, and does not stop the others.
+    kafka_handle_error_mode = 'stream',
+    -- The rows of one consumer are one insert, whose sums are computed together.
+    kafka_num_consumers = 1,
+    kafka_max_block_size = 65536,
+    kafka_flush_interval_ms = 1000"""
 
 
-def queue(table: Table) -> str:
+def queue(table: Table, engine: str = "Kafka") -> str:
     """Returns the statement that creates the queue of a table: a reader of the topic."""
     settings = _SETTINGS.format(table=table.name)
-    return f"CREATE TABLE {table.name}_queue ({QUEUE_COLUMNS}) ENGINE = Kafka\n{settings}"
+    return f"CREATE TABLE {table.name}_queue ({QUEUE_COLUMNS}) ENGINE = {engine}\n{settings}"
 
 
 def reader(table: Table) -> str:
@@ -57,15 +67,43 @@ def reader(table: Table) -> str:
         LookupError: a column is no field of a record, and `_CELLS` does not say what its cells are.
     """
     selected = ",\n    ".join(f"{_cell(table, column)} AS `{column.name}`" for column in table.columns)
-    required = [f"`{column.name}`" for column in table.columns if column.type == "time" and not column.nullable]
-    conditions = [
-        "isValidJSON(record)",
-        *(f"JSONExtractString(record, '{name}') != ''" for name in table.key if table.column_types[name] == "text"),
-        *(f"isNotNull({name})" for name in required),
-    ]
+    target = NEW_RESULTS if table is RESULTS else table.name
     return (
-        f"CREATE MATERIALIZED VIEW {table.name}_reader TO {table.name} AS SELECT\n    {selected}\nFROM {table.name}_queue\n"
-        f"WHERE {' AND '.join(conditions)}"
+        f"CREATE MATERIALIZED VIEW {table.name}_reader TO {target} AS SELECT\n    {selected}\nFROM {table.name}_queue\n"
+        f"WHERE _error = '' AND {_is_record(table)}"
+    )
+
+
+def errors() -> str:
+    """Returns the statement that creates the table of the records that have no row."""
+    return (
+        f"CREATE TABLE IF NOT EXISTS {ERRORS} (topic LowCardinality(String), `partition` Int64, `offset` Int64, written_at {TIME}, "
+        "error String, record String CODEC(ZSTD(3)))\n"
+        "ENGINE = ReplacingMergeTree PARTITION BY toYYYYMM(written_at) ORDER BY (topic, `partition`, `offset`, written_at)"
+    )
+
+
+def error_reader(table: Table) -> str:
+    """Returns the statement that keeps each record of a queue that has no row: its place, why, and its first characters."""
+    place = ", ".join(f"{_PLACE[name]} AS `{name}`" for name in ("partition", "offset", "written_at"))
+    return (
+        f"CREATE MATERIALIZED VIEW {table.name}_errors TO {ERRORS} AS SELECT\n"
+        f"    '{table.name}' AS topic, {place},\n"
+        "    if(_error != '', _error, 'it is not what a worker writes there') AS error,\n"
+        f"    substring(if(_error != '', _raw_message, record), 1, {KEPT_TEXT_CHARACTERS}) AS record\n"
+        f"FROM {table.name}_queue\nWHERE _error != '' OR NOT ({_is_record(table)})"
+    )
+
+
+def _is_record(table: Table) -> str:
+    required = [column.name for column in table.columns if column.type == "time" and not column.nullable]
+    times = [_cell(table, column) for column in table.columns if column.name in required]
+    return " AND ".join(
+        (
+            "isValidJSON(record)",
+            *(f"JSONExtractString(record, '{name}') != ''" for name in table.key if table.column_types[name] == "text"),
+            *(f"isNotNull({time})" for time in times),
+        )
     )
 
 
@@ -75,8 +113,9 @@ def file_text() -> str:
         "-- ClickHouse reads results and sessions from Kafka by itself, into the tables of clickhouse_schema.sql.\n"
         "-- Write your brokers and topics into the settings. Use this or `traceweir dashboard` as the writer of a database.\n\n"
     )
-    made = [statement for table in (RESULTS, SESSIONS) for statement in (queue(table), reader(table))]
-    made.append(subtraction_view())
+    made = [errors()]
+    for table in (RESULTS, SESSIONS):
+        made += [queue(table), error_reader(table), reader(table)]
     return head + ";\n\n".join(made) + ";\n"
 
 

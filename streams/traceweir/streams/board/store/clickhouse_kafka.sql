@@ -1,14 +1,30 @@
 -- ClickHouse reads results and sessions from Kafka by itself, into the tables of clickhouse_schema.sql.
 -- Write your brokers and topics into the settings. Use this or `traceweir dashboard` as the writer of a database.
 
+CREATE TABLE IF NOT EXISTS unread_records (topic LowCardinality(String), `partition` Int64, `offset` Int64, written_at DateTime64(6, 'UTC'), error String, record String CODEC(ZSTD(3)))
+ENGINE = ReplacingMergeTree PARTITION BY toYYYYMM(written_at) ORDER BY (topic, `partition`, `offset`, written_at);
+
 CREATE TABLE results_queue (record String) ENGINE = Kafka
 SETTINGS
     kafka_broker_list = 'localhost:9092',
     kafka_topic_list = 'traceweir.results',
     kafka_group_name = 'clickhouse-results',
-    kafka_format = 'RawBLOB';
+    kafka_format = 'RawBLOB',
+    -- A record that cannot be parsed is a row with its error, and does not stop the others.
+    kafka_handle_error_mode = 'stream',
+    -- The rows of one consumer are one insert, whose sums are computed together.
+    kafka_num_consumers = 1,
+    kafka_max_block_size = 65536,
+    kafka_flush_interval_ms = 1000;
 
-CREATE MATERIALIZED VIEW results_reader TO results AS SELECT
+CREATE MATERIALIZED VIEW results_errors TO unread_records AS SELECT
+    'results' AS topic, toInt64(_partition) AS `partition`, toInt64(_offset) AS `offset`, fromUnixTimestamp64Milli(toInt64(coalesce(toUnixTimestamp64Milli(_timestamp_ms), 0)), 'UTC') AS `written_at`,
+    if(_error != '', _error, 'it is not what a worker writes there') AS error,
+    substring(if(_error != '', _raw_message, record), 1, 4000) AS record
+FROM results_queue
+WHERE _error != '' OR NOT (isValidJSON(record) AND JSONExtractString(record, 'session_id') != '' AND JSONExtractString(record, 'result_id') != '' AND isNotNull(fromUnixTimestamp64Milli(toInt64(coalesce(toUnixTimestamp64Milli(_timestamp_ms), 0)), 'UTC')) AND isNotNull(parseDateTime64BestEffortOrNull(JSONExtractString(record, 'occurred_at'), 6, 'UTC')) AND isNotNull(parseDateTime64BestEffortOrNull(JSONExtractString(record, 'evaluated_at'), 6, 'UTC')));
+
+CREATE MATERIALIZED VIEW results_reader TO new_results AS SELECT
     fromUnixTimestamp64Milli(toInt64(coalesce(toUnixTimestamp64Milli(_timestamp_ms), 0)), 'UTC') AS `written_at`,
     JSONExtract(record, 'session_id', 'String') AS `session_id`,
     JSONExtract(record, 'segment', 'Int64') AS `segment`,
@@ -50,16 +66,30 @@ CREATE MATERIALIZED VIEW results_reader TO results AS SELECT
     JSONExtract(record, 'cause', 'Nullable(String)') AS `cause`,
     JSONExtract(record, 'judge', 'Nullable(String)') AS `judge`,
     JSONExtract(record, 'category', 'Nullable(String)') AS `category`,
-    JSONExtract(record, 'inclusion_probability', 'Nullable(Float64)') AS `inclusion_probability`
+    JSONExtract(record, 'inclusion_probability', 'Nullable(Float64)') AS `inclusion_probability`,
+    parseDateTime64BestEffortOrNull(JSONExtractString(record, 'segment_opened_at'), 6, 'UTC') AS `segment_opened_at`
 FROM results_queue
-WHERE isValidJSON(record) AND JSONExtractString(record, 'session_id') != '' AND JSONExtractString(record, 'result_id') != '' AND isNotNull(`written_at`) AND isNotNull(`occurred_at`) AND isNotNull(`evaluated_at`);
+WHERE _error = '' AND isValidJSON(record) AND JSONExtractString(record, 'session_id') != '' AND JSONExtractString(record, 'result_id') != '' AND isNotNull(fromUnixTimestamp64Milli(toInt64(coalesce(toUnixTimestamp64Milli(_timestamp_ms), 0)), 'UTC')) AND isNotNull(parseDateTime64BestEffortOrNull(JSONExtractString(record, 'occurred_at'), 6, 'UTC')) AND isNotNull(parseDateTime64BestEffortOrNull(JSONExtractString(record, 'evaluated_at'), 6, 'UTC'));
 
 CREATE TABLE sessions_queue (record String) ENGINE = Kafka
 SETTINGS
     kafka_broker_list = 'localhost:9092',
     kafka_topic_list = 'traceweir.sessions',
     kafka_group_name = 'clickhouse-sessions',
-    kafka_format = 'RawBLOB';
+    kafka_format = 'RawBLOB',
+    -- A record that cannot be parsed is a row with its error, and does not stop the others.
+    kafka_handle_error_mode = 'stream',
+    -- The rows of one consumer are one insert, whose sums are computed together.
+    kafka_num_consumers = 1,
+    kafka_max_block_size = 65536,
+    kafka_flush_interval_ms = 1000;
+
+CREATE MATERIALIZED VIEW sessions_errors TO unread_records AS SELECT
+    'sessions' AS topic, toInt64(_partition) AS `partition`, toInt64(_offset) AS `offset`, fromUnixTimestamp64Milli(toInt64(coalesce(toUnixTimestamp64Milli(_timestamp_ms), 0)), 'UTC') AS `written_at`,
+    if(_error != '', _error, 'it is not what a worker writes there') AS error,
+    substring(if(_error != '', _raw_message, record), 1, 4000) AS record
+FROM sessions_queue
+WHERE _error != '' OR NOT (isValidJSON(record) AND JSONExtractString(record, 'session_id') != '' AND isNotNull(fromUnixTimestamp64Milli(toInt64(coalesce(toUnixTimestamp64Milli(_timestamp_ms), 0)), 'UTC')) AND isNotNull(parseDateTime64BestEffortOrNull(JSONExtractString(record, 'first_record_at'), 6, 'UTC')) AND isNotNull(parseDateTime64BestEffortOrNull(JSONExtractString(record, 'last_record_at'), 6, 'UTC')));
 
 CREATE MATERIALIZED VIEW sessions_reader TO sessions AS SELECT
     fromUnixTimestamp64Milli(toInt64(coalesce(toUnixTimestamp64Milli(_timestamp_ms), 0)), 'UTC') AS `written_at`,
@@ -80,16 +110,4 @@ CREATE MATERIALIZED VIEW sessions_reader TO sessions AS SELECT
     toInt64(_partition) AS `partition`,
     toInt64(_offset) AS `offset`
 FROM sessions_queue
-WHERE isValidJSON(record) AND JSONExtractString(record, 'session_id') != '' AND isNotNull(`written_at`) AND isNotNull(`first_record_at`) AND isNotNull(`last_record_at`);
-
-CREATE MATERIALIZED VIEW IF NOT EXISTS replaced_to_figures REFRESH EVERY 10 MINUTE APPEND TO figure_records AS
-SELECT * FROM (
-SELECT * REPLACE (toInt8(-1) AS sign) FROM (SELECT * FROM figure_records WHERE sign = 1 AND (minute, `partition`, `offset`) IN (
-    SELECT minute, `partition`, `offset` FROM (
-        SELECT minute, `partition`, `offset`, version, max(version) OVER (PARTITION BY key, result_id) AS newest FROM (
-            SELECT key, result_id, version, fromUnixTimestamp64Micro(toUnixTimestamp64Micro(occurred_at) - positiveModulo(toUnixTimestamp64Micro(occurred_at), 60000000), 'UTC') AS minute, `partition`, `offset` FROM results_versions 
-            UNION ALL SELECT key, result_id, version, minute, `partition`, `offset` FROM removed_results 
-        )
-    ) WHERE version < newest
-))
-) WHERE (minute, `partition`, `offset`) NOT IN (SELECT minute, `partition`, `offset` FROM figure_records WHERE sign = -1);
+WHERE _error = '' AND isValidJSON(record) AND JSONExtractString(record, 'session_id') != '' AND isNotNull(fromUnixTimestamp64Milli(toInt64(coalesce(toUnixTimestamp64Milli(_timestamp_ms), 0)), 'UTC')) AND isNotNull(parseDateTime64BestEffortOrNull(JSONExtractString(record, 'first_record_at'), 6, 'UTC')) AND isNotNull(parseDateTime64BestEffortOrNull(JSONExtractString(record, 'last_record_at'), 6, 'UTC'));

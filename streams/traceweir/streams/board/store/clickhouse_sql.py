@@ -80,6 +80,13 @@ def _with_functions(node: exp.Expr) -> exp.Expr:
             # SQLGlot writes a function that it knows, as `MD5`, in its own way.
             half = _call("substring", _call("MD5", *node.expressions), exp.Literal.number(9), exp.Literal.number(8))
             return _call("reinterpretAsUInt64", half)
+        case exp.Contains():
+            # A skip index knows what can be LIKE a text, and nothing of POSITION. ClickHouse computes the pattern once.
+            escaped = _call("replaceRegexpAll", node.expression, _text(r"([%_\\])"), _text(r"\\\1"))
+            return _call("like", node.this.transform(_with_functions), _call("concat", _text("%"), escaped, _text("%")))
+        case exp.Lower():
+            # ClickHouse's `lower` knows the letters of ASCII only. The indexes have this expression.
+            return _call("lowerUTF8", _call("ifNull", node.this, _text("")))
         case exp.LogicalOr():
             return exp.func("max", node.this)
         case exp.Variance():
@@ -90,6 +97,10 @@ def _with_functions(node: exp.Expr) -> exp.Expr:
 
 def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def _text(value: str) -> exp.Expr:
+    return exp.Literal.string(value)
 
 
 def _type_of(value: object) -> str:

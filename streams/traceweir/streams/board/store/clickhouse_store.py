@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -18,10 +17,10 @@ from traceweir.schemas.text import printable
 from traceweir.streams.board.store import clickhouse_figures
 from traceweir.streams.board.store.clickhouse_sql import EARLIEST, LATEST, TIME, stored_time, time_parameter, translated
 from traceweir.streams.board.store.clickhouse_tables import SCHEMA_VERSION, migration, statements
-from traceweir.streams.board.store.clickhouse_types import type_of
+from traceweir.streams.board.store.clickhouse_types import NEW_RESULTS, OPENED_AT, RECORDS, UNDATED, type_of
 from traceweir.streams.board.store.errors import StoreError, StoreLostError, StoreUnavailableError
 from traceweir.streams.board.store.rows import Batch, SourcePartition
-from traceweir.streams.board.store.tables import RESULTS, TABLES, Table, TableName, key_of
+from traceweir.streams.board.store.tables import RESULTS, TABLES, Table, TableName
 
 SETTINGS = {
     # A record that was written twice, or replaced, is read once.
@@ -30,10 +29,18 @@ SETTINGS = {
     "aggregate_functions_null_for_empty": 1,
     "join_use_nulls": 1,
     "max_execution_time": 30,
+    # All versions of a row are in one partition, because a table is divided by what no revision changes.
+    "do_not_merge_across_partitions_select_final": 1,
 }
 """What makes ClickHouse answer a query as other databases do."""
-_KEYS_AT_ONCE = 10_000
-"""Maximum number of keys in one query, whose text ClickHouse limits to 256 KiB."""
+_INSERTING = {
+    # Rows of one insert are one block, whose sums are computed together.
+    "min_insert_block_size_bytes": 0,
+    # Records can have any time; a partition more costs less than a batch that is refused for ever.
+    "throw_on_max_partitions_per_insert_block": 0,
+}
+_INSERTED_AT_ONCE = 100_000
+"""Maximum number of rows of an insert, less than those of a block."""
 _UNTIL = f"{{until: {TIME}}}"
 _STATE = ("kind", "topic", "partition", "number", "text", "version")
 
@@ -149,16 +156,14 @@ class ClickHouseStore:
                 fitting = [row for row in rows if _fits(row)]
                 if len(fitting) < len(rows):
                     unreadable[table.name] = unreadable.get(table.name, 0) + len(rows) - len(fitting)
-                if fitting and table is RESULTS:
-                    self._insert_results(fitting)
-                elif fitting:
-                    self._insert(table, fitting)
+                for at in range(0, len(fitting), _INSERTED_AT_ONCE):
+                    self._insert(table, fitting[at : at + _INSERTED_AT_ONCE])
             self._insert_state(batch, unreadable)
 
     def remove_old(self, before: Mapping[TableName, datetime]) -> dict[TableName, int]:
-        """Removes the rows of a table that are older than its time, and returns their numbers.
+        """Removes old rows, and returns their numbers: whole months, of tables that are divided by them.
 
-        The figures of removed results stay.
+        A month is old if it ended at the time of the table or before. The figures of removed results stay.
 
         Raises:
             StoreLostError: another process opened the store after this one.
@@ -170,20 +175,23 @@ class ClickHouseStore:
             for table in TABLES:
                 if (moment := before.get(table.name)) is None:
                     continue
-                until = moment.astimezone(UTC).replace(tzinfo=None)
+                until = stored_time(moment.astimezone(UTC).replace(tzinfo=None))
+                if table is RESULTS:
+                    self._drop_months(f"replaced_{table.name}", until, "written_at")
+                    self._drop_months(clickhouse_figures.COSTS, until, "evaluated_at")
+                if table.name in OPENED_AT:
+                    removed[table.name] = self._drop_months(table.name, until, "written_at")
+                    continue
+                old = f"{table.time} < $until"
                 ((removed[table.name],),) = self._rows(
-                    f"SELECT count(*) FROM {table.name} WHERE {table.time} < $until", {"until": until}
+                    f"SELECT count(*) FROM {table.name} WHERE {old}", {"until": until}
                 )
                 if removed[table.name]:
-                    if table is RESULTS:
-                        remains = clickhouse_figures.remains(f"{table.time} < {_UNTIL}")
-                        self._command(f"INSERT INTO {clickhouse_figures.REMOVED} {remains}", until)
-                        self._command(f"DELETE FROM {clickhouse_figures.COSTS} WHERE evaluated_at < {_UNTIL}", until)
-                    self._remove(table, until)
+                    self._command(f"DELETE FROM {table.name} WHERE {table.time} < {_UNTIL}", until)
         return removed
 
     def remove_old_figures(self, minutes_before: datetime, figures_before: datetime) -> None:
-        """Removes old figures. Those of removed results are kept by the minute too, so that there is nothing to add up.
+        """Removes the figures of old months. Those of removed results are kept by the minute too.
 
         Raises:
             StoreLostError: another process opened the store after this one.
@@ -193,20 +201,28 @@ class ClickHouseStore:
         with self._asking():
             self._require_ownership()
             until = stored_time(figures_before.astimezone(UTC).replace(tzinfo=None))
-            for name in (clickhouse_figures.TABLE, clickhouse_figures.REMOVED):
-                ((old,),) = self._rows(f"SELECT count(*) FROM {name} WHERE minute < $until", {"until": until})
-                if old:
-                    # ClickHouse cannot read its own text of a time before 1970 in the condition of a DELETE.
-                    micros = (until - datetime.fromisoformat("1970-01-01")) // timedelta(microseconds=1)
-                    self._client.command(f"DELETE FROM {name} WHERE toUnixTimestamp64Micro(minute) < {micros}")
+            for name, time in clickhouse_figures.BY_MONTH.items():
+                self._drop_months(name, until, time)
+            self._drop_months(RECORDS, until, "minute")
 
-    def _remove(self, table: Table, until: datetime) -> None:
-        # An earlier version of a removed row must not count again, so a row is removed with all its versions. Those that
-        # `results` still has go last: until then they name the rows whose history has to go.
-        identity = ", ".join(("key", *table.key))
-        whose = f"({identity}) IN (SELECT {identity} FROM {table.name} FINAL WHERE {table.time} < {_UNTIL})"
-        for name in (*([f"{table.name}_versions"] if table.keeps_history else []), table.name):
-            self._command(f"DELETE FROM {name} WHERE {whose}", until)
+    def _drop_months(self, name: str, until: datetime, time: str) -> int:
+        """Drops the partitions of months that ended at a time or before, and returns the number of their rows.
+
+        The partition of rows without a time is old if the newest of its rows is.
+        """
+        removed = 0
+        for (month,) in self._rows(f"SELECT DISTINCT _partition_id FROM {name} ORDER BY _partition_id"):
+            if str(month) == UNDATED:
+                newest = f"SELECT max({time}) FROM {name} WHERE _partition_id = '{UNDATED}'"
+                ((last,),) = self._rows(newest)
+                is_old = last < until.replace(tzinfo=last.tzinfo)
+            else:
+                is_old = _end_of(str(month)) <= until
+            if is_old:
+                ((number,),) = self._rows(f"SELECT count(*) FROM {name} WHERE _partition_id = '{month}'")
+                self._client.command(f"ALTER TABLE {name} DROP PARTITION ID '{month}'")
+                removed += int(number)
+        return removed
 
     def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """Returns the rows of a query in DuckDB's SQL, each by the names of its columns.
@@ -276,33 +292,14 @@ class ClickHouseStore:
                 "store may write to it, so this one stops"
             )
 
-    def _insert_results(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Stores results, and subtracts the figures of those that they, or results stored before, replace."""
-        identities = Counter(map(RESULTS.identity_of, rows))
-        keys = sorted({key_of(session_id) for session_id, _ in identities})
-        parts = [keys[at : at + _KEYS_AT_ONCE] for at in range(0, len(keys), _KEYS_AT_ONCE)]
-        known = [*self._known(f"{RESULTS.name}_versions", parts), *self._known(clickhouse_figures.REMOVED, parts)]
-        self._insert(RESULTS, rows)
-        repeated = (key_of(session_id) for (session_id, _), number in identities.items() if number > 1)
-        replacing = sorted({*known, *repeated})
-        for at in range(0, len(replacing), _KEYS_AT_ONCE):
-            subtraction = clickhouse_figures.subtraction(replacing[at : at + _KEYS_AT_ONCE])
-            self._client.command(f"INSERT INTO {clickhouse_figures.TABLE} {subtraction}")
-
-    def _known(self, table: str, parts: Sequence[Sequence[int]]) -> Iterator[int]:
-        """Yields those of the keys that a table has."""
-        for part in parts:
-            keys = ", ".join(map(str, part))
-            found = self._client.query(f"SELECT DISTINCT key FROM {table} WHERE key IN ({keys})").result_rows
-            yield from (key for (key,) in found)
-
     def _insert(self, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
         self._client.insert(
-            table.name,
+            NEW_RESULTS if table is RESULTS else table.name,
             list(zip(*rows, strict=True)),
             column_names=table.column_names,
             column_type_names=[type_of(column) for column in table.columns],
             column_oriented=True,
+            settings=_INSERTING,
         )
 
     def _insert_state(self, batch: Batch, unreadable: Mapping[str, int]) -> None:
@@ -364,6 +361,16 @@ def _shown(url: str) -> tuple[str, str]:
     parts = urlsplit(url)
     port = f":{parts.port}" if parts.port else ""
     return f"{parts.scheme}://{parts.hostname}{port}{parts.path}", unquote(parts.password or "")
+
+
+def _end_of(month: str) -> datetime:
+    """Returns the end of a month that is written as the name of a partition.
+
+    >>> str(_end_of("202512"))
+    '2026-01-01 00:00:00'
+    """
+    year, number = divmod(int(month[:4]) * 12 + int(month[4:]), 12)
+    return datetime(year, number + 1, 1)  # noqa: DTZ001  # columns have times in UTC without a zone
 
 
 def _fits(row: tuple[Any, ...]) -> bool:

@@ -4,7 +4,11 @@
 them with the code.
 
 ClickHouse has no transactions across tables. Therefore a row that is written twice must count once: every table of rows
-is a ReplacingMergeTree, ordered by what no revision of a record changes, and its version is that of the record.
+is a ReplacingMergeTree, ordered by what no revision of a record changes, and its version is that of the record. Results,
+sessions and dead letters are in the order of a day that no revision changes, and divided by its month.
+
+Results are inserted into `new_results`, which keeps nothing. `results` receives them, and `replaced_results` those that
+others replace, so that each text is stored once.
 """
 
 from __future__ import annotations
@@ -13,13 +17,22 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from traceweir.schemas.score import INFORMATIONAL
-from traceweir.streams.board.store import clickhouse_figures, unjudged
+from traceweir.streams.board.store import clickhouse_figures
 from traceweir.streams.board.store.clickhouse_sql import TIME
-from traceweir.streams.board.store.clickhouse_types import VERSION, key_of, type_of, version_of
+from traceweir.streams.board.store.clickhouse_types import (
+    NEW_RESULTS,
+    OPENED,
+    OPENED_AT,
+    RECORDS,
+    VERSION,
+    declared,
+    key_of,
+    opened_of,
+    version_of,
+)
 from traceweir.streams.board.store.tables import RESULTS, TABLES, Table
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 """The version of the tables that this version of Traceweir reads and writes."""
 FILE = Path(__file__).parent / "clickhouse_schema.sql"
 
@@ -40,8 +53,7 @@ def statements() -> Iterator[str]:
     )
     for table in TABLES:
         yield _table(table)
-        if table.keeps_history:
-            yield from _history(table)
+    yield from _entry()
     yield from clickhouse_figures.statements()
     yield f"INSERT INTO store_version VALUES ({SCHEMA_VERSION})"
 
@@ -51,20 +63,9 @@ def migration(version: int) -> Iterator[str]:
 
     A process that is killed leaves the former version, and the next one begins again: each statement can be repeated.
     """
-    if version not in (7, 8):
-        return
-    yield from clickhouse_figures.bounded()
-    yield from clickhouse_figures.filling()
-    if version == 7:
-        yield from _without_verdicts()
-    yield f"INSERT INTO store_version VALUES ({SCHEMA_VERSION})"
-
-
-def _without_verdicts() -> Iterator[str]:
-    tables = (RESULTS.name, f"{RESULTS.name}_versions")
-    conditions = {clickhouse_figures.TABLE: f"status = 'PASSED' AND {unjudged.in_figures(tables)}"}
-    for name, condition in {**conditions, **dict.fromkeys(tables, unjudged.IN_RESULTS)}.items():
-        yield f"ALTER TABLE {name} UPDATE status = '{INFORMATIONAL}' WHERE {condition} SETTINGS mutations_sync = 2"
+    # The order and the partitions of a table cannot be changed: version 10 has no way from a former one.
+    del version
+    yield from ()
 
 
 def file_text() -> str:
@@ -78,32 +79,69 @@ def file_text() -> str:
 
 
 def _columns(table: Table) -> str:
-    return ",\n    ".join(f"`{column.name}` {type_of(column)}" for column in table.columns)
+    return ",\n    ".join(f"`{column.name}` {declared(column)}" for column in table.columns)
+
+
+def _head(table: Table) -> str:
+    """Returns the columns that ClickHouse computes of a row."""
+    opened = f"{OPENED} Date32 DEFAULT {opened_of(table)},\n    " if table.name in OPENED_AT else ""
+    return f"key UInt64 DEFAULT {key_of(table)},\n    {VERSION} UInt128 DEFAULT {version_of(table)},\n    {opened}"
 
 
 def _table(table: Table) -> str:
+    skipped = [f"INDEX by_time {table.time} TYPE minmax GRANULARITY 1"]
+    order = ["key", *table.key]
+    divided = ""
+    if table.name in OPENED_AT:
+        # A session is searched by its key alone.
+        skipped.append("INDEX by_key key TYPE bloom_filter(0.001) GRANULARITY 1")
+        divided = f"PARTITION BY toYYYYMM({OPENED}) "
+    if "trace_id" in table.column_names and table.name in OPENED_AT:
+        skipped.append("INDEX by_trace trace_id TYPE bloom_filter(0.001) GRANULARITY 1")
+    if table.name in ("results", "sessions"):
+        order = [OPENED, *order]
+    skipped += [
+        # Four characters are the shortest text of which the index knows where it is.
+        f"INDEX words_of_{name} lowerUTF8(ifNull({name}, '')) TYPE ngrambf_v1(4, 262144, 2, 0) GRANULARITY 1"
+        for name in ("rationale", "session_id", "document")
+        if name in table.column_names
+        and table.name in ("results", "sessions")
+        and (table.name, name) != ("results", "session_id")
+    ]
     return (
-        f"CREATE TABLE IF NOT EXISTS {table.name} (\n    key UInt64 DEFAULT {key_of(table)},\n    "
-        f"{VERSION} UInt128 DEFAULT {version_of(table)},\n    {_columns(table)},\n    "
-        f"INDEX by_time {table.time} TYPE minmax GRANULARITY 1\n)\n"
-        f"ENGINE = ReplacingMergeTree({VERSION}) ORDER BY ({', '.join(['key', *table.key])})"
+        f"CREATE TABLE IF NOT EXISTS {table.name} (\n    {_head(table)}{_columns(table)},\n    {f',{chr(10)}    '.join(skipped)}\n)\n"
+        f"ENGINE = ReplacingMergeTree({VERSION}) {divided}ORDER BY ({', '.join(order)})"
     )
 
 
-def _history(table: Table) -> Iterator[str]:
-    names = ", ".join(f"`{name}`" for name in table.column_names)
-    key = ", ".join(["key", *table.key])
+def _entry() -> Iterator[str]:
+    """Yields the table into which results are inserted, and what keeps them, what they replace, and their places."""
+    names = ", ".join([OPENED, "key", VERSION, *(f"`{name}`" for name in RESULTS.column_names)])
+    order = ", ".join([OPENED, "key", *RESULTS.key])
+    yield f"CREATE TABLE IF NOT EXISTS {NEW_RESULTS} (\n    {_head(RESULTS)}{_columns(RESULTS)}\n)\nENGINE = Null"
     yield (
-        f"CREATE TABLE IF NOT EXISTS {table.name}_versions AS {table.name} ENGINE = ReplacingMergeTree ORDER BY ({key}, {VERSION})"
+        f"CREATE TABLE IF NOT EXISTS replaced_{RESULTS.name} (\n    {_head(RESULTS)}{_columns(RESULTS)},\n"
+        f"    INDEX by_key key TYPE bloom_filter(0.001) GRANULARITY 1\n)\n"
+        f"ENGINE = ReplacingMergeTree PARTITION BY toYYYYMM({OPENED}) ORDER BY ({order}, {VERSION})"
     )
     yield (
-        f"CREATE MATERIALIZED VIEW IF NOT EXISTS {table.name}_to_versions TO {table.name}_versions AS "
-        f"SELECT key, {VERSION}, {names} FROM {table.name}"
+        f"CREATE TABLE IF NOT EXISTS {RECORDS} ({OPENED} Date32, key UInt64, result_id String, {VERSION} UInt128 CODEC(ZSTD(1)), "
+        f"minute {TIME} CODEC(Delta, ZSTD(1)), `partition` Int64 CODEC(T64, ZSTD(1)), `offset` Int64 CODEC(T64, ZSTD(1)))\n"
+        f"ENGINE = ReplacingMergeTree PARTITION BY toYYYYMM({OPENED}) ORDER BY ({OPENED}, key, result_id, {VERSION})"
     )
+    yield f"CREATE MATERIALIZED VIEW IF NOT EXISTS {NEW_RESULTS}_to_results TO {RESULTS.name} AS SELECT {names} FROM {NEW_RESULTS}"
     yield (
-        f"CREATE VIEW IF NOT EXISTS replaced_{table.name} AS SELECT key, {names} FROM (\n"
-        f"    SELECT *, max({VERSION}) OVER (PARTITION BY {key}) AS newest FROM {table.name}_versions FINAL\n"
-        f") WHERE {VERSION} < newest"
+        f"CREATE MATERIALIZED VIEW IF NOT EXISTS {NEW_RESULTS}_to_records TO {RECORDS} AS SELECT {OPENED}, key, result_id, {VERSION}, "
+        f"{clickhouse_figures.MINUTE} AS minute, `partition`, `offset` FROM {NEW_RESULTS}"
+    )
+    identity = f"({OPENED}, key, result_id, {VERSION})"
+    replaced = clickhouse_figures.replaced(identity[1:-1])
+    sessions = clickhouse_figures.replaced(f"{OPENED}, key")
+    yield (
+        f"CREATE MATERIALIZED VIEW IF NOT EXISTS {NEW_RESULTS}_to_replaced TO replaced_{RESULTS.name} AS SELECT {names} FROM (\n"
+        f"    SELECT {names} FROM {NEW_RESULTS}\n"
+        f"    UNION ALL SELECT {names} FROM {RESULTS.name} WHERE ({OPENED}, key) IN (\n    {sessions})\n"
+        f") WHERE {identity} IN (\n    {replaced})"
     )
 
 

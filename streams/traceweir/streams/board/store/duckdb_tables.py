@@ -19,7 +19,7 @@ from traceweir.streams.board.store.rollups import (
 from traceweir.streams.board.store.tables import CHANGES, DIMENSIONS, REASONS, TABLES, Table
 from traceweir.streams.tools.results.table import ColumnType
 
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 13
 """The version of the tables that this version of Traceweir reads and writes."""
 
 TYPES: dict[ColumnType, str] = {
@@ -197,6 +197,11 @@ def _leave_values_without_a_threshold_out_of_pass_rates(connection: Any) -> None
         connection.execute(f"UPDATE {name} SET passed = 0 WHERE passed <> 0 AND {found}")
 
 
+def _drop_freshness(connection: Any) -> None:
+    for name in ("freshness", "freshness_changes"):
+        connection.execute(f"DROP TABLE IF EXISTS {name}")
+
+
 def _add_columns(connection: Any, name: str, columns: Iterable[str]) -> None:
     """Makes a table anew with these columns; those that it had keep their cells, and the others are empty.
 
@@ -229,5 +234,7 @@ MIGRATIONS: dict[int, Callable[[Any], object]] = {
     8: _add_to_results("category", "inclusion_probability DOUBLE"),
     9: _leave_values_without_a_threshold_out_of_pass_rates,
     10: _create_bounded,
+    11: _add_to_results("segment_opened_at TIMESTAMP"),
+    12: _drop_freshness,
 }
 """By version, the function that turns tables of this version into those of the next."""

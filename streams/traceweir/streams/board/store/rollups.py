@@ -7,7 +7,6 @@ are not subtracted: a judge was paid for a replaced row too.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -48,11 +47,6 @@ ROLLUP_COLUMNS = GROUPS | FIGURES
 HOUR_COLUMNS: dict[str, ColumnType] = {"hour": "time", **ROLLUP_COLUMNS}
 """The columns of the table `rollup_hours`: `rollups` by hour, for spans of days. `minute` is the first of the group."""
 
-FRESHNESS_COLUMNS: dict[str, ColumnType] = {"minute": "time", "metric": "text", "bucket": "integer", "n": "integer"}
-"""The columns of the table `freshness`: how many results took how long from the last event to the score."""
-BUCKET_GROWTH = 1.1
-"""The upper bound of a bucket of `freshness`, divided by the upper bound of the bucket before."""
-
 REJECTION_COLUMNS: dict[str, ColumnType] = {
     "minute": "time",
     **dict.fromkeys(DIMENSIONS, "text"),
@@ -69,12 +63,12 @@ class FigureTable:
     name: str
     changes: str
     columns: Mapping[str, ColumnType]
-    """The columns of both. Rows with the same texts, times and buckets have to be added up."""
+    """The columns of both. Rows with the same texts and times have to be added up."""
 
     @property
     def groups(self) -> list[str]:
         """The columns by which rows are added up."""
-        return [name for name in self.columns if name in GROUPS or name in ("bucket", "reason")]
+        return [name for name in self.columns if name in GROUPS or name == "reason"]
 
     @property
     def sums(self) -> list[str]:
@@ -85,7 +79,6 @@ class FigureTable:
 ROLLUPS = FigureTable("rollups", "rollup_changes", ROLLUP_COLUMNS)
 FIGURE_TABLES = (
     ROLLUPS,
-    FigureTable("freshness", "freshness_changes", FRESHNESS_COLUMNS),
     FigureTable("rejections", "rejection_changes", REJECTION_COLUMNS),
 )
 
@@ -94,7 +87,7 @@ _group_of = itemgetter(
 )
 _dimensions_of = itemgetter(*map(RESULTS.column_names.index, DIMENSIONS))
 _decision_of = itemgetter(*map(RESULTS.column_names.index, ("metric", "status", "details")))
-_times_of = itemgetter(*map(RESULTS.column_names.index, ("occurred_at", "evaluated_at")))
+_time_of = itemgetter(RESULTS.column_names.index("occurred_at"))
 _outcome_of = itemgetter(*map(RESULTS.column_names.index, ("value", "status", "not_evaluated_because")))
 _cost_of = itemgetter(*map(RESULTS.column_names.index, ("cost_input_tokens", "cost_output_tokens", "cost_usd")))
 _AT = {name: at for at, name in enumerate(FIGURES)}
@@ -107,13 +100,11 @@ class FigureChanges:
 
     def __init__(self) -> None:
         self._rollups: dict[tuple[Any, ...], list[float]] = {}
-        self._freshness: dict[tuple[Any, ...], int] = {}
         self._rejections: dict[tuple[Any, ...], int] = {}
 
     def add(self, rows: Iterable[tuple[Any, ...]], sign: int) -> None:
         """Adds rows of results that are stored (`sign` 1) or replaced (`sign` -1). What these have cost stays added."""
         for row in rows:
-            occurred_at, evaluated_at = _times_of(row)
             group, figures = self._figures_of(row)
             minute = group[0]
             value, status, reason = _outcome_of(row)
@@ -128,8 +119,6 @@ class FigureChanges:
                     figures[at] += sign
             if sign > 0:
                 _add_cost(figures, row)
-            bucket = (minute, group[1], bucket_of((evaluated_at - occurred_at).total_seconds()))
-            self._freshness[bucket] = self._freshness.get(bucket, 0) + sign
             for reason in rejected_because(*_decision_of(row)):
                 rejection = (minute, *_dimensions_of(row), reason)
                 self._rejections[rejection] = self._rejections.get(rejection, 0) + sign
@@ -143,7 +132,7 @@ class FigureChanges:
 
     def _figures_of(self, row: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[float]]:
         """Returns the group of a result, which begins with its minute, and the figures of the group."""
-        minute = _times_of(row)[0].replace(second=0, microsecond=0, tzinfo=None)
+        minute = _time_of(row).replace(second=0, microsecond=0, tzinfo=None)
         group = (minute, *_group_of(row))
         figures = self._rollups.get(group)
         if figures is None:
@@ -154,7 +143,6 @@ class FigureChanges:
         """Yields the changes of each table."""
         groups: tuple[dict[tuple[Any, ...], Sequence[float]], ...] = (
             {group: tuple(figures) for group, figures in self._rollups.items()},
-            {group: (number,) for group, number in self._freshness.items()},
             {group: (number,) for group, number in self._rejections.items()},
         )
         for table, found in zip(FIGURE_TABLES, groups, strict=True):
@@ -197,12 +185,3 @@ def merged_by_hour(source: str, table: FigureTable) -> str:
     groups = [hour if name == "minute" else name for name in table.groups]
     sums = [f"sum({name})" for name in table.sums]
     return f"SELECT {', '.join((*groups, *sums))} FROM {source} GROUP BY {', '.join(groups)}"
-
-
-def bucket_of(seconds: float) -> int:
-    """Returns the bucket of a duration: the lowest whole number to which `BUCKET_GROWTH` reaches it in milliseconds.
-
-    >>> bucket_of(0), bucket_of(0.1), BUCKET_GROWTH**48 < 100 <= BUCKET_GROWTH**49
-    (0, 49, True)
-    """
-    return math.ceil(math.log(max(seconds * 1000, 1.0)) / math.log(BUCKET_GROWTH))

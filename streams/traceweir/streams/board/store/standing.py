@@ -10,6 +10,8 @@ from traceweir.streams.board.store.selection import Readable, stored
 
 LOSSES_OF, SCORES_OF = timedelta(days=1), timedelta(hours=1)
 """How far back losses and scores are looked at."""
+LETTERS_OF = timedelta(days=30)
+"""How far back dead letters are counted that wait for a replay: as long as the store keeps them by default."""
 
 
 class Standing(NamedTuple):
@@ -18,7 +20,7 @@ class Standing(NamedTuple):
     gaps: int
     """Number of gaps that retention made in an input before a worker read it, within `LOSSES_OF`."""
     waiting_letters: int
-    """Number of dead letters that nobody has replayed. A gap is none of them: its records are gone."""
+    """Number of dead letters of `LETTERS_OF` that nobody has replayed. A gap is none of them: its records are gone."""
     results: int
     """Number of results of the sessions within `SCORES_OF`."""
     failed: dict[str, int]
@@ -33,8 +35,8 @@ def standing(store: Readable, now: datetime) -> Standing:
     """
     (dead_letters,) = store.query(
         "SELECT count(*) FILTER (reason = 'missed' AND written_at >= $since) AS gaps, count(*) FILTER (reason <> 'missed' "
-        "AND letter_id NOT IN (SELECT letter_id FROM replays)) AS waiting FROM dead_letters",
-        {"since": stored(now - LOSSES_OF)},
+        "AND letter_id NOT IN (SELECT letter_id FROM replays)) AS waiting FROM dead_letters WHERE written_at >= $earliest",
+        {"since": stored(now - LOSSES_OF), "earliest": stored(now - LETTERS_OF)},
     )
     reasons = store.query(
         "SELECT not_evaluated_because AS reason, count(*) AS n FROM results WHERE occurred_at >= $since "

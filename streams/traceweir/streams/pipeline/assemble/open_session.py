@@ -120,8 +120,6 @@ class OpenSession:
         if kind == TRACE:
             self.traces += 1
         self.bytes += len(raw) + 1
-        if timestamp < self.first_record:
-            self.first_record = timestamp
         if timestamp > self.last_record:
             self.last_record = timestamp
 

@@ -17,6 +17,7 @@ from traceweir.schemas.dimensions import Dimensions
 from traceweir.schemas.normal_form import normal_form
 from traceweir.schemas.score import UNANSWERED, Score, reported_status, uuid5
 from traceweir.schemas.session import Session
+from traceweir.schemas.times import known_time
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.schemas.turns import Turn, trace_dimensions, turns_of, withdrawn_turns
 from traceweir.scorers.embedding import Embedder, embedded_text
@@ -265,6 +266,7 @@ class SessionScoring:
             embedding=embedding,
             novelty_missing=missing,
             occurred_at=session.last_record_at,
+            segment_opened_at=known_time(session.first_record_at),
             **{name: value for name, value in dimensions.__dict__.items() if value is not None},
             **self._rules,
         )

@@ -75,6 +75,7 @@ COLUMNS = (
     Column("judge", "text", nullable=True),
     Column("category", "text", nullable=True),
     Column("inclusion_probability", "number", nullable=True),
+    Column("segment_opened_at", "time", nullable=True),
 )
 """The columns of an exported table, in their order; new columns come last."""
 

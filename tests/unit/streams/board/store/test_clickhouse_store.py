@@ -16,19 +16,14 @@ from tests.support.stores import (
     FakeRecord,
     batch_of,
     chdb_database,
-    every_change,
     figures,
     scores_batch,
-    without_a_threshold,
 )
 
-from traceweir.streams.board.store.clickhouse_tables import SCHEMA_VERSION
-from traceweir.streams.board.store.errors import StoreError, StoreLostError, StoreUnavailableError
+from traceweir.streams.board.store.errors import StoreError, StoreUnavailableError
 from traceweir.streams.board.store.opening import Store, open_store
-from traceweir.streams.board.store.overview import changes_in, judge_spending
 from traceweir.streams.board.store.rows import SourcePartition
-from traceweir.streams.board.store.selection import Selection
-from traceweir.streams.board.store.tables import CHANGES, RESULTS, SESSIONS
+from traceweir.streams.board.store.tables import RESULTS, SESSIONS
 
 pytestmark = pytest.mark.clickhouse
 pytest.importorskip("chdb", reason="chdb is not installed; `make test-clickhouse` installs it")
@@ -94,27 +89,91 @@ def test_a_time_that_clickhouse_cannot_represent_costs_its_own_row_only(store: S
     assert store.query("SELECT topic, n FROM unreadable_records") == [{"topic": "results", "n": 1}]
 
 
-def test_old_results_are_removed_with_their_history_and_their_figures_stay(store: Store) -> None:
-    old = NOW - timedelta(days=3)
-    store.write(scores_batch(make_score("old", value=0.1, occurred_at=old)))
-    store.write(scores_batch(make_score("old", value=0.2, revision=1, occurred_at=old), make_score("new"), offset=1))
+def test_a_month_of_results_goes_as_a_whole_when_it_is_over_and_its_figures_stay(store: Store) -> None:
+    opened: dict[str, Any] = {
+        "occurred_at": NOW - timedelta(days=50),
+        "segment_opened_at": NOW - timedelta(days=50),
+    }
+    old = make_score("old", value=0.2, revision=1, **opened)
+    store.write(scores_batch(make_score("old", value=0.1, **opened), old))
+    store.write(scores_batch(make_score("new", segment_opened_at=NOW), offset=2))
+    before = figures(store)
 
-    assert store.remove_old({"results": NOW - timedelta(days=2)}) == {"results": 1}
+    # The month of 12 December ends on 1 January.
+    assert store.remove_old({"results": datetime(2025, 12, 31, 23, tzinfo=UTC)}) == {"results": 0}
+    assert store.remove_old({"results": datetime(2026, 1, 1, tzinfo=UTC)})["results"] > 0
 
     assert store.query("SELECT session_id FROM results") == [{"session_id": "new"}]
     assert store.query("SELECT session_id FROM replaced_results") == []
-    assert [row["value_sum"] for row in figures(store)] == [0.2, make_score("new").value]
+    assert figures(store) == before
+    store.remove_old_figures(NOW, datetime(2026, 1, 1, tzinfo=UTC))
+    assert [row["value_sum"] for row in figures(store)] == [make_score("new").value]
 
 
-def test_a_version_of_a_removed_result_does_not_count_again(store: Store) -> None:
-    old = NOW - timedelta(days=3)
-    store.write(scores_batch(make_score("a", value=0.1, occurred_at=NOW)))
-    store.write(scores_batch(make_score("a", value=0.2, revision=1, occurred_at=old), offset=1))
+def test_rows_without_a_time_that_no_revision_moves_go_when_the_newest_of_them_is_old(store: Store) -> None:
+    forged = make_score("b", segment_opened_at=datetime(2250, 1, 1, tzinfo=UTC))
+    store.write(scores_batch(make_score("a"), forged))
 
-    assert store.remove_old({"results": NOW - timedelta(days=2)}) == {"results": 1}
+    assert store.remove_old({"results": NOW}) == {"results": 0}
+    assert store.remove_old({"results": NOW + timedelta(seconds=1)}) == {"results": 2}
 
-    assert store.query("SELECT session_id FROM results") == []
-    assert store.query("SELECT session_id FROM replaced_results") == []
+
+def test_a_revision_of_a_result_whose_time_moved_replaces_it_across_months(store: Store) -> None:
+    opened = datetime(2025, 12, 31, 23, tzinfo=UTC)
+    store.write(scores_batch(make_score("a", value=0.1, segment_opened_at=opened, occurred_at=opened)))
+    store.write(
+        scores_batch(make_score("a", value=0.9, revision=1, segment_opened_at=opened, occurred_at=NOW), offset=1)
+    )
+
+    assert [row["value"] for row in store.query("SELECT value FROM results")] == [0.9]
+    assert [row["value"] for row in store.query("SELECT value FROM replaced_results")] == [0.1]
+    assert [(row["n"], row["value_sum"]) for row in figures(store)] == [(1, 0.9)]
+
+
+@pytest.mark.parametrize(
+    "target", ["results", "result_records", "figure_records", "figure_minutes", "figure_hours", "feed_state"]
+)
+def test_a_kill_at_any_seam_of_a_batch_changes_no_figure(target: str, store: Store, client: Any, database: str) -> None:
+    first = scores_batch(make_score("a", value=0.2), make_score("b", "gate", 0.0, details={"reasons": ["duplicate"]}))
+    second = scores_batch(
+        make_score("a", value=0.9, revision=1, cost={"usd": 0.5}),
+        make_score("b", "gate", 1.0, revision=1),
+        make_score("c", value=0.4),
+        make_score("c", value=0.6, attempt=1),
+        offset=2,
+    )
+    with chdb_database() as other:
+        whole = open_store(other, "this test", NOW)
+        whole.write(first)
+        whole.write(second)
+        expected = every_figure(whole)
+        whole.close()
+    store.write(first)
+    # The insert ends at this table: what was written before stays, and the offsets are not stored.
+    client.command(f"RENAME TABLE {target} TO hidden")
+    with pytest.raises(StoreUnavailableError):
+        store.write(second)
+    client.command(f"RENAME TABLE hidden TO {target}")
+
+    restarted = open_store(database, "the next process", NOW)
+    assert restarted.offsets() == {SourcePartition("results", 0): 2}
+    for _ in range(2):
+        restarted.write(second)
+        assert every_figure(restarted) == expected
+    restarted.close()
+
+
+def every_figure(store: Store) -> list[list[dict[str, Any]]]:
+    """Returns the figures per minute and per hour, the rejections, the costs and what counts."""
+    hours = store.query("SELECT * FROM rollup_hours WHERE n <> 0 OR usd <> 0 ORDER BY hour, metric")
+    return [
+        figures(store),
+        hours,
+        store.query("SELECT minute, reason, sum(n) AS n FROM rejections GROUP BY minute, reason"),
+        store.query("SELECT sum(usd) AS usd, sum(tokens) AS tokens FROM judge_costs"),
+        store.query("SELECT session_id, value FROM results ORDER BY session_id"),
+        store.query("SELECT session_id, value FROM replaced_results ORDER BY session_id, value"),
+    ]
 
 
 def test_a_database_of_something_else_is_refused(database: str, client: Any) -> None:
@@ -132,79 +191,11 @@ def test_a_store_of_a_newer_version_is_refused(store: Store, database: str, clie
         open_store(database, "this test", NOW)
 
 
-def test_values_without_a_threshold_that_a_former_version_counted_as_passed_are_no_verdicts_any_more(
-    store: Store, database: str, client: Any
-) -> None:
-    store.write(scores_batch(*without_a_threshold(), make_score("e", value=0.9), make_score("f", value=0.1)))
-    store.remove_old({"results": NOW - timedelta(minutes=1)})
-    expected = figures(store)
-    assert sum(row["passed"] for row in expected) == 1
-    for table in ("results", "results_versions", "figure_records"):
-        client.command(
-            f"ALTER TABLE {table} UPDATE status = 'PASSED' WHERE status = 'INFORMATIONAL' SETTINGS mutations_sync = 2"
-        )
-    assert figures(store) != expected
-    client.command("TRUNCATE TABLE store_version")
-    client.command("INSERT INTO store_version VALUES (7)")
-
-    for _ in range(2):
-        migrated = open_store(database, "this test", NOW)
-        assert figures(migrated) == expected
-        assert len(migrated.query("SELECT * FROM results WHERE status = 'INFORMATIONAL'")) == 2
-        migrated.close()
-
-
-@pytest.mark.parametrize("version", [7, 8])
-def test_spending_and_first_results_of_a_former_version_are_known_after_its_migration(
-    version: int, store: Store, database: str, client: Any
-) -> None:
-    paid = {"input_tokens": 100, "output_tokens": 10, "usd": 0.25}
-    first = make_score("a", cost=paid, evaluated_at=NOW, **every_change())
-    store.write(scores_batch(first, make_score("b", cost=paid | {"cached": True}, evaluated_at=NOW)))
-    store.write(scores_batch(first.model_copy(update={"revision": 1}), offset=2))
-    span = Selection(NOW - timedelta(days=1), NOW + timedelta(minutes=1))
-
-    def known(asked: Store) -> tuple[Any, ...]:
-        return judge_spending(asked, NOW, None).usd, changes_in(asked, span)
-
-    expected = known(store)
-    assert expected[0] == 0.5
-    assert {(each.kind, each.value) for each in expected[1]} >= set(every_change().items())
-    for view in ("results_to_costs", *(f"results_to_first_{kind}s" for kind in CHANGES)):
-        client.command(f"DROP VIEW {view}")
-    for table in ("judge_costs", "first_results"):
-        client.command(f"DROP TABLE {table}")
-    client.command("TRUNCATE TABLE store_version")
-    client.command(f"INSERT INTO store_version VALUES ({version})")
-
-    for _ in range(2):
-        migrated = open_store(database, "this test", NOW)
-        assert known(migrated) == expected
-        migrated.close()
-
-
-def test_a_process_of_a_former_version_loses_the_store_before_its_rows_are_changed(
-    store: Store, database: str, client: Any
-) -> None:
-    client.command("TRUNCATE TABLE store_version")
-    client.command("INSERT INTO store_version VALUES (7)")
-    client.command("RENAME TABLE results_versions TO hidden")
-    with pytest.raises(StoreError):
-        open_store(database, "this test", NOW)
-
-    with pytest.raises(StoreLostError):
-        store.write(scores_batch(make_score("a", value=0.2)))
-
-    client.command("RENAME TABLE hidden TO results_versions")
-    open_store(database, "this test", NOW).close()
-    assert client.query("SELECT max(version) FROM store_version").result_rows == [(SCHEMA_VERSION,)]
-
-
 def test_a_store_of_a_former_version_without_a_migration_is_refused(store: Store, database: str, client: Any) -> None:
     client.command("TRUNCATE TABLE store_version")
-    client.command("INSERT INTO store_version VALUES (6)")
+    client.command("INSERT INTO store_version VALUES (9)")
 
-    with pytest.raises(StoreError, match="has tables of version 6, and this version of Traceweir needs version"):
+    with pytest.raises(StoreError, match="has tables of version 9, and this version of Traceweir needs version"):
         open_store(database, "this test", NOW)
 
 
@@ -249,7 +240,7 @@ def test_the_sql_file_creates_the_tables_that_a_dashboard_creates(database: str,
 
 
 def test_clickhouse_reads_from_kafka_what_the_feed_reads(store: Store, client: Any) -> None:
-    from traceweir.streams.board.store.clickhouse_ingestion import QUEUE_COLUMNS, reader
+    from traceweir.streams.board.store.clickhouse_ingestion import ERRORS, QUEUE_COLUMNS, error_reader, errors, reader
 
     scores = [
         make_score(
@@ -266,11 +257,13 @@ def test_clickhouse_reads_from_kafka_what_the_feed_reads(store: Store, client: A
         store.write(batch_of(topic, *found))
     fed = [store.query(f"SELECT * FROM {table.name} ORDER BY session_id") for table in (RESULTS, SESSIONS)]
 
+    client.command(errors())
     for table, found in ((RESULTS, [*records, FakeRecord(b"forged", len(scores))]), (SESSIONS, sessions)):
         client.command(f"TRUNCATE TABLE {table.name}")
         # The embedded engine has no reader of Kafka; this table has the columns of one.
-        place = "_partition UInt64, _offset UInt64, _timestamp_ms Nullable(DateTime64(3))"
+        place = "_partition UInt64, _offset UInt64, _timestamp_ms Nullable(DateTime64(3)), _error String, _raw_message String"
         client.command(f"CREATE TABLE {table.name}_queue ({QUEUE_COLUMNS}, {place}) ENGINE = Null")
+        client.command(error_reader(table))
         client.command(reader(table))
         rows = [
             [each.value, each.partition, each.offset, datetime.fromtimestamp(each.timestamp / 1000, UTC)]
@@ -281,22 +274,18 @@ def test_clickhouse_reads_from_kafka_what_the_feed_reads(store: Store, client: A
 
     assert [store.query(f"SELECT * FROM {table.name} ORDER BY session_id") for table in (RESULTS, SESSIONS)] == fed
     assert [len(rows) for rows in fed] == [len(scores), 1]
+    unread = client.query(f"SELECT topic, `offset`, record FROM {ERRORS} ORDER BY topic").result_rows
+    assert unread == [("results", len(scores), "forged"), ("sessions", 1, "{")]
 
 
-def test_clickhouse_subtracts_the_figures_of_replaced_results_by_itself(store: Store, client: Any) -> None:
-    from traceweir.streams.board.store.clickhouse_figures import subtraction_view
-
+def test_an_insert_alone_replaces_the_figures_of_a_result(store: Store, client: Any) -> None:
     rows = [
         scores_batch(make_score("a", value=value, revision=revision), offset=offset).rows["results"][0]
         for offset, (value, revision) in enumerate([(0.1, 0), (0.4, 1), (0.2, 0)])
     ]
     for _ in range(2):  # ClickHouse reads a record at least once
         for row in rows:
-            client.insert(RESULTS.name, [row], column_names=RESULTS.column_names)
-    client.command(subtraction_view())
-    for _ in range(2):
-        client.command("SYSTEM REFRESH VIEW replaced_to_figures")
-        client.command("SYSTEM WAIT VIEW replaced_to_figures")
+            client.insert("new_results", [row], column_names=RESULTS.column_names)
 
     assert [(row["n"], row["value_sum"]) for row in figures(store)] == [(1, 0.4)]
 

@@ -17,6 +17,8 @@ DUCKDB = {
     9: "f55f6d9d30f284c0",
     10: "f55f6d9d30f284c0",
     11: "cf57ce1814f9713d",
+    12: "2244db39738108de",
+    13: "f1a0601ba27f3e0b",
 }
 """By version, a digest of the columns of a new file. A new version is a new line; a former one keeps its digest.
 
@@ -30,6 +32,7 @@ CLICKHOUSE = {
     7: "49c9cdf2b9094d1b",
     8: "49c9cdf2b9094d1b",
     9: "91a4d4d632cbc634",
+    10: "7ec3690195ba023b",
 }
 """The same for ClickHouse, of the statements that create the tables and views of an empty database."""
 
