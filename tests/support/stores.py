@@ -36,6 +36,7 @@ TOPICS: dict[str, TableName] = {
     "sessions": "sessions",
     "network": "network",
     "dead-letters": "dead_letters",
+    "labels": "labels",
 }
 
 

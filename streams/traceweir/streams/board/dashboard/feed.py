@@ -339,4 +339,5 @@ def tables_of(topics: Topics) -> dict[str, TableName]:
         topics.sessions: "sessions",
         topics.network: "network",
         topics.dead_letters: "dead_letters",
+        topics.labels: "labels",
     }

@@ -138,6 +138,66 @@ CREATE TABLE IF NOT EXISTS replays (
 )
 ENGINE = ReplacingMergeTree(version) ORDER BY (key, letter_id);
 
+CREATE TABLE IF NOT EXISTS labels (
+    key UInt64 DEFAULT reinterpretAsUInt64(substring(MD5(label_id), 9, 8)),
+    version UInt128 DEFAULT toUInt128(`offset`),
+    `written_at` DateTime64(6, 'UTC') CODEC(Delta, ZSTD(1)),
+    `label_id` String,
+    `session_id` String,
+    `segment` Nullable(Int64) CODEC(T64, ZSTD(1)),
+    `revision` Nullable(Int64) CODEC(T64, ZSTD(1)),
+    `level` LowCardinality(String),
+    `invocation_id` Nullable(String),
+    `trace_id` Nullable(String),
+    `criterion` String,
+    `metric_digest` Nullable(String),
+    `verdict` Nullable(String),
+    `value` Nullable(Float64) CODEC(Gorilla, ZSTD(1)),
+    `category` LowCardinality(Nullable(String)),
+    `note` Nullable(String),
+    `annotator` String,
+    `self_declared` Bool,
+    `kind` String,
+    `drawn` String,
+    `inclusion_probability` Nullable(Float64) CODEC(Gorilla, ZSTD(1)),
+    `occurred_at` DateTime64(6, 'UTC') CODEC(Delta, ZSTD(1)),
+    `withdrawn` Bool,
+    `partition` Int64 CODEC(T64, ZSTD(1)),
+    `offset` Int64 CODEC(T64, ZSTD(1)),
+    INDEX by_time occurred_at TYPE minmax GRANULARITY 1
+)
+ENGINE = ReplacingMergeTree(version) ORDER BY (key, label_id);
+
+CREATE TABLE IF NOT EXISTS labelled_scores (
+    key UInt64 DEFAULT reinterpretAsUInt64(substring(MD5(session_id), 9, 8)),
+    version UInt128 DEFAULT toUInt128(attempt),
+    `session_id` String,
+    `segment` Int64 CODEC(T64, ZSTD(1)),
+    `revision` Int64 CODEC(T64, ZSTD(1)),
+    `attempt` Int64 CODEC(T64, ZSTD(1)),
+    `level` LowCardinality(String),
+    `invocation_id` Nullable(String),
+    `trace_id` Nullable(String),
+    `metric` LowCardinality(String),
+    `value` Nullable(Float64) CODEC(Gorilla, ZSTD(1)),
+    `threshold` Nullable(Float64) CODEC(Gorilla, ZSTD(1)),
+    `status` LowCardinality(String),
+    `occurred_at` DateTime64(6, 'UTC') CODEC(Delta, ZSTD(1)),
+    `result_id` String,
+    `scorer_version` LowCardinality(String),
+    `config_digest` LowCardinality(String),
+    `app_name` LowCardinality(Nullable(String)),
+    `agent_name` LowCardinality(Nullable(String)),
+    `agent_version` LowCardinality(Nullable(String)),
+    `environment` LowCardinality(Nullable(String)),
+    `model` LowCardinality(Nullable(String)),
+    `judge` LowCardinality(Nullable(String)),
+    `category` LowCardinality(Nullable(String)),
+    `inclusion_probability` Nullable(Float64) CODEC(Gorilla, ZSTD(1)),
+    INDEX by_time occurred_at TYPE minmax GRANULARITY 1
+)
+ENGINE = ReplacingMergeTree(version) ORDER BY (key, session_id, result_id, revision);
+
 CREATE TABLE IF NOT EXISTS new_results (
     key UInt64 DEFAULT reinterpretAsUInt64(substring(MD5(session_id), 9, 8)),
     version UInt128 DEFAULT bitShiftLeft(toUInt128(least(revision, 4294967295)), 96) + bitShiftLeft(toUInt128(least(attempt, 4294967295)), 64) + bitShiftLeft(toUInt128(least(`offset`, 281474976710655)), 16) + bitShiftLeft(toUInt128(least(`partition`, 65535)), 0),

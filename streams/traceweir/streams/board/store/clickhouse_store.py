@@ -20,7 +20,7 @@ from traceweir.streams.board.store.clickhouse_tables import SCHEMA_VERSION, migr
 from traceweir.streams.board.store.clickhouse_types import NEW_RESULTS, OPENED_AT, RECORDS, UNDATED, type_of
 from traceweir.streams.board.store.errors import StoreError, StoreLostError, StoreUnavailableError
 from traceweir.streams.board.store.rows import Batch, SourcePartition
-from traceweir.streams.board.store.tables import RESULTS, TABLES, Table, TableName
+from traceweir.streams.board.store.tables import KEPT_SCORES, LABELS, RESULTS, TABLES, Table, TableName
 
 SETTINGS = {
     # A record that was written twice, or replaced, is read once.
@@ -177,6 +177,7 @@ class ClickHouseStore:
                     continue
                 until = stored_time(moment.astimezone(UTC).replace(tzinfo=None))
                 if table is RESULTS:
+                    self._keep_labelled(until)
                     self._drop_months(f"replaced_{table.name}", until, "written_at")
                     self._drop_months(clickhouse_figures.COSTS, until, "evaluated_at")
                 if table.name in OPENED_AT:
@@ -188,6 +189,7 @@ class ClickHouseStore:
                 )
                 if removed[table.name]:
                     self._command(f"DELETE FROM {table.name} WHERE {table.time} < {_UNTIL}", until)
+            self._forget_replaced_labels()
         return removed
 
     def remove_old_figures(self, minutes_before: datetime, figures_before: datetime) -> None:
@@ -206,23 +208,48 @@ class ClickHouseStore:
             self._drop_months(RECORDS, until, "minute")
 
     def _drop_months(self, name: str, until: datetime, time: str) -> int:
-        """Drops the partitions of months that ended at a time or before, and returns the number of their rows.
+        """Drops the partitions of months that ended at a time or before, and returns the number of their rows."""
+        removed = 0
+        for month in self._old_months(name, until, time):
+            ((number,),) = self._rows(f"SELECT count(*) FROM {name} WHERE _partition_id = '{month}'")
+            self._client.command(f"ALTER TABLE {name} DROP PARTITION ID '{month}'")
+            removed += int(number)
+        return removed
+
+    def _old_months(self, name: str, until: datetime, time: str) -> list[str]:
+        """Returns the partitions of months that ended at a time or before.
 
         The partition of rows without a time is old if the newest of its rows is.
         """
-        removed = 0
-        for (month,) in self._rows(f"SELECT DISTINCT _partition_id FROM {name} ORDER BY _partition_id"):
-            if str(month) == UNDATED:
+        old = []
+        for (found,) in self._rows(f"SELECT DISTINCT _partition_id FROM {name} ORDER BY _partition_id"):
+            month = str(found)
+            if month == UNDATED:
                 newest = f"SELECT max({time}) FROM {name} WHERE _partition_id = '{UNDATED}'"
                 ((last,),) = self._rows(newest)
                 is_old = last < until.replace(tzinfo=last.tzinfo)
             else:
-                is_old = _end_of(str(month)) <= until
+                is_old = _end_of(month) <= until
             if is_old:
-                ((number,),) = self._rows(f"SELECT count(*) FROM {name} WHERE _partition_id = '{month}'")
-                self._client.command(f"ALTER TABLE {name} DROP PARTITION ID '{month}'")
-                removed += int(number)
-        return removed
+                old.append(month)
+        return old
+
+    def _keep_labelled(self, until: datetime) -> None:
+        """Keeps what labels are compared with of the results that are removed next, in each of their versions."""
+        names = ", ".join(f"`{name}`" for name in KEPT_SCORES.column_names)
+        labelled = f"SELECT session_id, criterion FROM {LABELS.name} FINAL WHERE NOT withdrawn"
+        for name in (RESULTS.name, f"replaced_{RESULTS.name}"):
+            for month in self._old_months(name, until, "written_at"):
+                self._client.command(
+                    f"INSERT INTO {KEPT_SCORES.name} ({names}) SELECT {names} FROM {name} FINAL "
+                    f"WHERE _partition_id = '{month}' AND (session_id, metric) IN ({labelled})"
+                )
+
+    def _forget_replaced_labels(self) -> None:
+        """Removes the former rows of labels from the disk: a note that was erased must not stay there."""
+        ((former,),) = self._client.query(f"SELECT count() - uniqExact(label_id) FROM {LABELS.name}").result_rows
+        if former:
+            self._client.command(f"OPTIMIZE TABLE {LABELS.name} FINAL")
 
     def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """Returns the rows of a query in DuckDB's SQL, each by the names of its columns.

@@ -19,7 +19,7 @@ from traceweir.streams.board.store import remains, rollups
 from traceweir.streams.board.store.duckdb_tables import prepare
 from traceweir.streams.board.store.errors import StoreError, StoreLostError, StoreUnavailableError
 from traceweir.streams.board.store.rows import Batch, SourcePartition
-from traceweir.streams.board.store.tables import RESULTS, TABLES, Table, TableName, newest_of
+from traceweir.streams.board.store.tables import KEPT_SCORES, LABELS, RESULTS, TABLES, Table, TableName, newest_of
 from traceweir.streams.tools.results.table import ColumnType
 
 OPTIONS = {
@@ -176,6 +176,7 @@ class DuckDBStore:
                         f"INSERT INTO {remains.TABLE} BY NAME SELECT key, {remains.KEPT} FROM results WHERE {table.time} < ?",
                         old,
                     )
+                    self._keep_labelled(old)
                 (removed[table.name],) = self._one(f"DELETE FROM {table.name} WHERE {table.time} < ?", old)
                 if table.keeps_history:
                     self._connection.execute(f"DELETE FROM replaced_{table.name} WHERE {table.time} < ?", old)
@@ -357,6 +358,16 @@ class DuckDBStore:
                 same = f"old.key = {_KEY.format(f'{new}.session_id')} AND old.result_id = {new}.result_id"
                 self._connection.execute(f"DELETE FROM {remains.TABLE} old USING {new} WHERE {same}")
         return taken
+
+    def _keep_labelled(self, until: Sequence[datetime]) -> None:
+        """Keeps what labels are compared with of the results that are removed next."""
+        names = ", ".join(f'"{name}"' for name in KEPT_SCORES.column_names)
+        for name in ("results", "replaced_results"):
+            self._connection.execute(
+                f"INSERT INTO {KEPT_SCORES.name} BY NAME SELECT key, {names} FROM {name} WHERE occurred_at < ? AND "
+                f"(session_id, metric) IN (SELECT (session_id, criterion) FROM {LABELS.name} WHERE NOT withdrawn)",
+                until,
+            )
 
     def _append(self, name: str, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
         if rows:

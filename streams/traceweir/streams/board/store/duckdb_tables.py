@@ -16,10 +16,10 @@ from traceweir.streams.board.store.rollups import (
     ROLLUP_COLUMNS,
     by_hour,
 )
-from traceweir.streams.board.store.tables import CHANGES, DIMENSIONS, REASONS, TABLES, Table
+from traceweir.streams.board.store.tables import CHANGES, DIMENSIONS, KEPT_SCORES, LABELS, REASONS, TABLES, Table
 from traceweir.streams.tools.results.table import ColumnType
 
-SCHEMA_VERSION = 13
+SCHEMA_VERSION = 14
 """The version of the tables that this version of Traceweir reads and writes."""
 
 TYPES: dict[ColumnType, str] = {
@@ -202,6 +202,11 @@ def _drop_freshness(connection: Any) -> None:
         connection.execute(f"DROP TABLE IF EXISTS {name}")
 
 
+def _add_labels(connection: Any) -> None:
+    for table in (LABELS, KEPT_SCORES):
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {table.name} (key UBIGINT, {columns_of(table)})")
+
+
 def _add_columns(connection: Any, name: str, columns: Iterable[str]) -> None:
     """Makes a table anew with these columns; those that it had keep their cells, and the others are empty.
 
@@ -236,5 +241,6 @@ MIGRATIONS: dict[int, Callable[[Any], object]] = {
     10: _create_bounded,
     11: _add_to_results("segment_opened_at TIMESTAMP"),
     12: _drop_freshness,
+    13: _add_labels,
 }
 """By version, the function that turns tables of this version into those of the next."""

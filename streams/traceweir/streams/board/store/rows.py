@@ -14,12 +14,14 @@ import orjson
 from traceweir.schemas.base import MAX_IDENTIFIER_CHARS
 from traceweir.schemas.dead_letter import DeadLetter, marked
 from traceweir.schemas.dimensions import UNKNOWN_MODEL
+from traceweir.schemas.labels import Label
 from traceweir.schemas.score import Score
 from traceweir.schemas.session import MOST_REVISIONS, MOST_SEGMENTS, ClosingReason, current
 from traceweir.schemas.text import printable
 from traceweir.streams.board.store.tables import (
     DEAD_LETTERS,
     DIMENSIONS,
+    LABELS,
     NETWORK,
     REPLAYS,
     RESULTS,
@@ -133,6 +135,7 @@ class RowReader:
             "sessions": self._session,
             "network": self._network,
             "dead_letters": self._dead_letter,
+            "labels": self._label,
         }
         self._readers = {topic: readers[name] for topic, name in topics.items()}
 
@@ -184,6 +187,19 @@ class RowReader:
         }
         return NETWORK, _row(NETWORK, record, cells)
 
+    def _label(self, record: ConsumedRecord) -> tuple[Table, tuple[Any, ...]]:
+        if record.value is None:
+            return LABELS, _row(LABELS, record, _removed_label(record))
+        label = Label.model_validate_json(record.value)
+        if record.key != label.label_id.encode():
+            raise ValueError("a label has its id as key, by which the topic is compacted")
+        subject = label.subject.__dict__
+        cells = {name: subject[name] if name in subject else getattr(label, name, None) for name in LABELS.column_names}
+        cells["occurred_at"] = _utc(label.occurred_at)
+        cells["note"] = label.note if self._keeps_content else None
+        place = {"written_at", "partition", "offset"}
+        return LABELS, _row(LABELS, record, {name: cell for name, cell in cells.items() if name not in place})
+
     def _dead_letter(self, record: ConsumedRecord) -> tuple[Table, tuple[Any, ...]]:
         if (letter_id := marked(record.headers)) is not None:
             return REPLAYS, _row(REPLAYS, record, {"letter_id": letter_id})
@@ -220,6 +236,19 @@ def _result(record: ConsumedRecord) -> tuple[Table, tuple[Any, ...]]:
     value = record.value or b""
     score = Score.model_validate_json(value)
     return RESULTS, row_of(FoundScore(record.timestamp, record.partition, record.offset, score, value))
+
+
+def _removed_label(record: ConsumedRecord) -> dict[str, Any]:
+    """Returns the cells of a label that a tombstone has removed: nothing of it is left but its id."""
+    if not record.key:
+        raise ValueError("a label has its id as key")
+    return {
+        "label_id": record.key.decode(),
+        **dict.fromkeys(("session_id", "level", "criterion", "annotator", "kind", "drawn"), ""),
+        "self_declared": True,
+        "occurred_at": datetime.fromtimestamp(record.timestamp / 1000, UTC),
+        "withdrawn": True,
+    }
 
 
 def _row(table: Table, record: ConsumedRecord, cells: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from traceweir.streams.tools.results.table import COLUMNS, Column, ColumnType
 
-TableName = Literal["results", "sessions", "network", "dead_letters", "replays"]
+TableName = Literal["results", "sessions", "network", "dead_letters", "replays", "labels", "labelled_scores"]
 
 DIMENSIONS = ("app_name", "agent_name", "agent_version", "environment", "model")
 """The dimensions of an agent that the store knows. The others have about as many values as there are results."""
@@ -180,4 +180,49 @@ REPLAYS = Table(
     time="written_at",
 )
 
-TABLES = (RESULTS, SESSIONS, NETWORK, DEAD_LETTERS, REPLAYS)
+LABELS = Table(
+    "labels",
+    (
+        Column("written_at", "time"),
+        Column("label_id", "text"),
+        Column("session_id", "text"),
+        Column("segment", "integer", nullable=True),
+        Column("revision", "integer", nullable=True),
+        Column("level", "text"),
+        Column("invocation_id", "text", nullable=True),
+        Column("trace_id", "text", nullable=True),
+        Column("criterion", "text"),
+        Column("metric_digest", "text", nullable=True),
+        Column("verdict", "text", nullable=True),
+        Column("value", "number", nullable=True),
+        Column("category", "text", nullable=True),
+        Column("note", "text", nullable=True),
+        Column("annotator", "text"),
+        Column("self_declared", "boolean"),
+        Column("kind", "text"),
+        Column("drawn", "text"),
+        Column("inclusion_probability", "number", nullable=True),
+        Column("occurred_at", "time"),
+        Column("withdrawn", "boolean"),
+        *_PLACE,
+    ),
+    key=("label_id",),
+    # As on the compacted topic: the last record of an id counts.
+    version=(),
+    time="occurred_at",
+)
+_KEPT = (
+    "session_id", "segment", "revision", "attempt", "level", "invocation_id", "trace_id", "metric", "value", "threshold",
+    "status", "occurred_at", "result_id", "scorer_version", "config_digest", *RESULT_DIMENSIONS, "category",
+    "inclusion_probability",
+)  # fmt: skip
+KEPT_SCORES = Table(
+    "labelled_scores",
+    # What is kept of a removed result that has a label. It contains no text of agents and judges.
+    tuple(column for column in COLUMNS if column.name in _KEPT),
+    key=("session_id", "result_id", "revision"),
+    version=("attempt",),
+    time="occurred_at",
+)
+
+TABLES = (RESULTS, SESSIONS, NETWORK, DEAD_LETTERS, REPLAYS, LABELS, KEPT_SCORES)

