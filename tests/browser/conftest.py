@@ -14,6 +14,10 @@ from tests.support.eval_runs import write_evals
 from tests.support.results import make_score
 from tests.support.stores import open_store
 
+from traceweir.schemas.pushed_config import ENVELOPE, PushedConfig
+from traceweir.streams.board.dashboard.retention import Retention
+from traceweir.streams.worker.config_topic import TopicState
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
@@ -61,8 +65,24 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     """A dashboard with the scores of an agent."""
     folder = tmp_path_factory.mktemp("store")
     site = Site(
-        open_store(folder / "store.duckdb"), content="full", views=folder / "views.json", evals=folder / "evals"
+        open_store(folder / "store.duckdb"),
+        content="full",
+        views=folder / "views.json",
+        evals=folder / "evals",
+        retention=Retention(timedelta(hours=12), timedelta(days=90), timedelta(days=400)),
     )
+    site.configs = TopicState()
+    for number, threshold in ((1, 0.5), (2, 0.8)):
+        site.configs.versions["*"][number] = PushedConfig(
+            envelope=ENVELOPE,
+            selector="*",
+            version=number,
+            digest="pushed",
+            pushed_at=site.now,
+            pushed_by="kim",
+            config={"criteria": {"response_match_score": threshold}},
+            comment="stricter",
+        )
     site.add_sessions(SESSIONS)
     write_evals(folder / "evals")
     return site

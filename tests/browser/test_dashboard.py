@@ -34,6 +34,7 @@ VIEWS = {
     "eval set": "/evals/set?name=trips.evalset.json",
     "eval run": "/evals/run?name=second.jsonl",
     "two runs": "/evals/compare?first=first.jsonl&second=second.jsonl",
+    "config": "/config?digest=pushed",
     "problem": "/?span=2y",
 }
 TOKEN = "a-token-of-20-letters"

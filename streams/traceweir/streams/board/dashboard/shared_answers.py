@@ -1,4 +1,8 @@
-"""Computes an answer once for all who ask for it while the store is the same, and refuses more work than fits."""
+"""Computes an answer once at a time for all who ask for it, and refuses more work than fits.
+
+While rows arrive, the store is another one every second. An answer that is quick to compute is always that of the present
+store; one that is slow is given again for a while, so that computing it takes a part of the time only.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,12 @@ from traceweir.streams.board.dashboard.turns import AnswerTurns, TooManyWaitErro
 
 KEPT_S = 10.0
 """Longest time in seconds for which an answer is given again: a span up to now ends when it was computed."""
+PAUSES = 4
+"""How often the time that an answer took passes before it is computed again, although rows were stored; at most `KEPT_S`."""
+WAIT_S = 0.2
+"""Longest time in seconds that one waits for a new answer if there is an earlier one."""
+EARLIER_S = 30.0
+"""Greatest age in seconds of an earlier answer that is given while a new one is computed."""
 MAX_KEPT = 200
 """Maximum number of answers that are kept; the oldest is forgotten first."""
 MAX_KEPT_BYTES = 1_000_000
@@ -39,7 +49,11 @@ _READING = ("GET", "HEAD")
 class _Answer:
     messages: list[Message]
     error: Exception | None
+    state: Hashable
+    """The state of the store before it was computed."""
     computed_at_s: float
+    """When its computation began."""
+    took_s: float
     size_bytes: int
     """Size of the answer and its address."""
 
@@ -56,7 +70,8 @@ class SharedAnswers:
 
     Args:
         app: Computes answers.
-        state: Returns from what answers follow beside their addresses: while it is equal, they are the same.
+        state: Returns from what answers follow beside their addresses: while it is equal, they are the same. An answer
+            of a former state is given for as long as `PAUSES`, `WAIT_S` and `EARLIER_S` say.
         turns: Limits how many answers are computed at a time.
         clock: Returns the seconds of a clock that never goes back.
     """
@@ -69,9 +84,8 @@ class SharedAnswers:
         self._turns = turns
         self._clock = clock
         self._changes = 0
-        self._kept_for: Hashable = None
         self._kept: dict[Hashable, _Answer] = {}
-        self._computed: dict[Hashable, asyncio.Task[_Answer]] = {}
+        self._computed: dict[tuple[Hashable, int], asyncio.Task[_Answer]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request; one for which there is no room is a 503 that says when to try again."""
@@ -90,6 +104,7 @@ class SharedAnswers:
                         # What a request changes need not be in the store. An answer in work may not have seen it.
                         if scope["method"] not in _READING:
                             self._changes += 1
+                            self._kept.clear()
                 return
         except TooManyWaitError as error:
             refusal = problem_answer(path, 503, str(error), {"retry-after": str(RETRY_AFTER_S)})
@@ -102,23 +117,34 @@ class SharedAnswers:
             raise answer.error
 
     async def _shared(self, scope: Scope) -> _Answer:
-        state = (self._changes, self._state())
-        if state != self._kept_for:
-            self._kept.clear()
-            self._kept_for = state
+        state = self._state()
         key = (scope["path"], scope["query_string"], _is_compressed(scope))
         answer = self._kept.get(key)
-        if answer is not None and self._clock() - answer.computed_at_s <= KEPT_S:
-            return answer
-        # An answer in work can be that of a state before.
-        task = self._computed.get((key, state))
+        if answer is not None:
+            age_s = self._clock() - answer.computed_at_s
+            is_present = answer.state == state and age_s <= KEPT_S
+            if is_present or age_s < min(PAUSES * answer.took_s, KEPT_S):
+                return answer
+            if age_s > EARLIER_S:
+                answer = None
+        # What a request has changed need not be in an answer in work; what was stored meanwhile is in the next one.
+        work = (key, self._changes)
+        task = self._computed.get(work)
         if task is None:
-            task = asyncio.create_task(self._compute(scope, key, state))
-            self._computed[key, state] = task
+            task = asyncio.create_task(self._compute(scope, work, state))
+            self._computed[work] = task
         # One who leaves does not end what others wait for.
-        return await asyncio.shield(task)
+        if answer is None:
+            return await asyncio.shield(task)
+        await asyncio.wait({task}, timeout=WAIT_S)
+        if not task.done():
+            # Nobody may wait for it any more, and an error that nobody takes would be logged.
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+            return answer
+        return task.result()
 
-    async def _compute(self, scope: Scope, key: Hashable, state: Hashable) -> _Answer:
+    async def _compute(self, scope: Scope, work: tuple[Hashable, int], state: Hashable) -> _Answer:
+        key, changes = work
         messages: list[Message] = []
         error = None
 
@@ -136,15 +162,15 @@ class SharedAnswers:
                     # The client has its 500; the server logs the error of each who waited.
                     error = raised
             size_bytes = sum(len(each.get("body", b"")) for each in messages) + len(scope["query_string"])
-            answer = _Answer(messages, error, began_at_s, size_bytes)
-            if self._kept_for == state and answer.is_worth_keeping:
+            answer = _Answer(messages, error, state, began_at_s, self._clock() - began_at_s, size_bytes)
+            if self._changes == changes and answer.is_worth_keeping:
                 self._kept.pop(key, None)
                 self._kept[key] = answer
                 while len(self._kept) > MAX_KEPT or self._kept_bytes() > MAX_TOGETHER_BYTES:
                     del self._kept[next(iter(self._kept))]
             return answer
         finally:
-            del self._computed[key, state]
+            del self._computed[work]
 
     def _kept_bytes(self) -> int:
         return sum(each.size_bytes for each in self._kept.values())

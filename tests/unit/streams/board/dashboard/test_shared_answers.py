@@ -100,7 +100,7 @@ async def test_another_state_address_or_time_is_computed_again(connect: Connect)
     assert (await client.get("/")).text == "/ 4"
 
 
-async def test_an_answer_of_a_state_before_is_not_kept_for_the_present_one(connect: Connect) -> None:
+async def test_an_address_is_computed_once_at_a_time_and_again_for_what_was_stored_meanwhile(connect: Connect) -> None:
     work = Work()
     shown = Shown()
     client = connect(shared(work, shown))
@@ -110,9 +110,61 @@ async def test_an_answer_of_a_state_before_is_not_kept_for_the_present_one(conne
     late = asyncio.create_task(client.get("/"))
     await asyncio.sleep(0)
     work.may_end.set()
-    await asyncio.gather(early, late)
 
-    assert len(work.computed) == 2
+    assert {answer.text for answer in await asyncio.gather(early, late)} == {"/ 1"}
+    assert (await client.get("/")).text == "/ 2"
+
+
+async def test_an_answer_that_took_long_is_given_again_for_some_of_these_times(connect: Connect) -> None:
+    work = Work()
+    shown = Shown()
+    client = connect(shared(work, shown))
+    asked = asyncio.create_task(client.get("/"))
+    await work.begun.wait()
+    shown.at_s = 2.0
+    work.may_end.set()
+    await asked
+    shown.state = 1
+
+    shown.at_s = shared_answers.PAUSES * 2.0 - 0.1
+    assert (await client.get("/")).text == "/ 1"
+    shown.at_s += 0.1
+    assert (await client.get("/")).text == "/ 2", "a computation of another state"
+
+
+async def test_an_earlier_answer_is_given_while_a_new_one_takes_long(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_answers, "WAIT_S", 0)
+    work = Work()
+    shown = Shown()
+    work.may_end.set()
+    client = connect(shared(work, shown))
+    await client.get("/")
+    work.may_end.clear()
+    shown.state = 1
+
+    assert [(await client.get("/")).text for _ in range(3)] == ["/ 1"] * 3
+    assert work.computed == ["/"] * 2
+    shown.at_s = shared_answers.EARLIER_S + 0.1
+    waiting = asyncio.create_task(client.get("/"))
+    await asyncio.sleep(0)
+    work.may_end.set()
+    assert (await waiting).text == "/ 2"
+
+
+async def test_a_new_answer_is_waited_for_before_an_earlier_one_is_given(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_answers, "WAIT_S", 60)
+    work = Work()
+    shown = Shown()
+    work.may_end.set()
+    client = connect(shared(work, shown))
+    await client.get("/")
+    shown.state = 1
+
+    assert (await client.get("/")).text == "/ 2"
 
 
 async def test_one_who_leaves_ends_nothing_for_the_others(connect: Connect) -> None:
@@ -263,8 +315,10 @@ class CountedStore:
 
 @pytest.mark.slow
 async def test_the_store_is_asked_once_for_all_viewers_of_a_page(
-    connect: Connect, tmp_path_factory: pytest.TempPathFactory
+    connect: Connect, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # However slow this machine is.
+    monkeypatch.setattr(shared_answers, "WAIT_S", 60)
     site = Site(open_store(tmp_path_factory.mktemp("store") / "store.duckdb"), now=NOW)
     site.add_sessions(10)
     store = CountedStore(site.store)

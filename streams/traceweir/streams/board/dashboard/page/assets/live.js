@@ -71,6 +71,8 @@
       const answer = await fetch(location.href, { headers: { accept: "text/html" }, cache: "no-store" });
       if (!answer.ok) return;
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      // The server gives an earlier page while it computes one that takes long.
+      if (Number(page.getElementById("live")?.dataset.storedRows) < storedRows) again = true;
       for (const part of document.querySelectorAll("[data-live]")) {
         const fresh = page.getElementById(part.id);
         if (fresh === null || fresh.innerHTML === part.dataset.source) continue;
@@ -81,6 +83,8 @@
         fresh.dataset.source = source;
       }
       announce(waiting);
+      const asOf = document.getElementById("as-of"), fresh = page.getElementById("as-of");
+      if (asOf && fresh && waiting.length === 0) asOf.textContent = fresh.textContent;
       document.dispatchEvent(new Event("traceweir:replaced"));
     } catch {
       // What follows the state reports that the server is gone.
