@@ -24,6 +24,8 @@ MAX_ANSWER_BYTES = 1_000_000
 """Maximum size of an answer's body. The largest answer of a judge, with the default limit of tokens, has about 20 kB."""
 _SHOWN_HOST_CHARS = 100
 _SHOWN_PROBLEM_CHARS = 200
+_OF_THE_BODY = ("content-length", "content-type")
+"""Headers that say nothing true about another body: it is UTF-8."""
 _CREDENTIALS = re.compile(r"authorization|api-?key|^key$", re.IGNORECASE)
 """Names of the headers and parameters of a request that hold the key of a provider."""
 
@@ -205,7 +207,7 @@ def _read(response: httpx.Response, exchange: HttpExchange) -> httpx.Response:
     check_answer(response)
     if (readable := readable_answer(response)) is None:
         return response
-    headers = {name: value for name, value in response.headers.items() if name != "content-length"}
+    headers = {name: value for name, value in response.headers.items() if name not in _OF_THE_BODY}
     return httpx.Response(readable.status, headers=headers, content=readable.body, request=response.request)
 
 

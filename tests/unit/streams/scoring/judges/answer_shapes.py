@@ -29,7 +29,7 @@ class Shape(NamedTuple):
 
 
 def completion(
-    content: Any = None, finish_reason: str = "stop", usage: dict[str, Any] | None = None, **message: Any
+    content: Any = None, finish_reason: Any = "stop", usage: dict[str, Any] | None = None, **message: Any
 ) -> Say:
     """Returns a chat completion with this message."""
     return sends(
@@ -72,6 +72,16 @@ def verdict(word: Any, key: str = KEY, reason: str = "It names parts.") -> str:
     return json.dumps({"reasoning": reason, key: word}, ensure_ascii=False)
 
 
+def _document(content: Any) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(_raw(content))
+    return found
+
+
+def _raw(content: Any) -> bytes:
+    return completion(content).body or b""
+
+
+UTF_16 = {"Content-Type": "application/json; charset=utf-16"}
 UNPARSABLE = "judge_unparsable"
 REFUSED = "judge_refused"
 TRUNCATED = "judge_truncated"
@@ -223,6 +233,19 @@ MESSAGES: list[Shape] = [
     ),
     Shape("an unknown finish reason", completion(UNSAFE, "eos"), "no", 1),
     Shape("usage null", completion(UNSAFE, usage={"prompt_tokens": None, "completion_tokens": None}), "no", 1),
+    Shape("a finish reason that is a number", completion(UNSAFE, 1), "no", 1),
+    Shape("a finish reason that is an object", completion(UNSAFE, {"type": "stop"}), "no", 1),
+    Shape("content a number", completion(1), UNPARSABLE, 2),
+    Shape("content a boolean", completion(True), UNPARSABLE, 2),
+    Shape("content as a list of lists", completion([[{"type": "text", "text": UNSAFE}]]), UNPARSABLE, 1),
+    Shape("thoughts as a list", completion("", reasoning_content=["Hm."]), UNPARSABLE, 1),
+    Shape("a tool call that is a text", completion(None, "tool_calls", tool_calls=["verdict"]), UNPARSABLE, 1),
+    Shape("a tool call beside the verdict", completion(UNSAFE, "tool_calls", tool_calls=[{"id": "1"}]), "no", 1),
+    Shape("fields of other types", completion(UNSAFE, annotations="x", audio="x", images=3), "no", 1),
+    Shape("usage in fractions", completion(UNSAFE, usage={"completion_tokens": 100.0}), "no", 1),
+    Shape("usage in texts", completion(UNSAFE, usage={"prompt_tokens": "10", "completion_tokens": "100"}), "no", 1),
+    Shape("details of usage as a list", completion(UNSAFE, usage={"completion_tokens_details": [1]}), "no", 1),
+    Shape("a NUL in the content", completion(f"{UNSAFE}\x00"), "no", 1),
     Shape("no role", choice(index=0, finish_reason="stop", message={"content": UNSAFE}), "no", 1),
 ]
 
@@ -230,6 +253,27 @@ BODIES: list[Shape] = [
     Shape("no choices", Say(choices=0), UNPARSABLE, 1),
     Shape("choices missing", sends({"id": "c", "object": "chat.completion", "model": "stub"}), UNPARSABLE, 1),
     Shape("choices null", sends({"id": "c", "model": "stub", "choices": None}), UNPARSABLE, 1),
+    Shape("choices an object", sends({"choices": {"0": {"message": {"content": UNSAFE}}}}), UNPARSABLE, 1),
+    Shape("choices a number", sends({"choices": 3}), UNPARSABLE, 1),
+    Shape("a choice that is null", sends({"choices": [None]}), UNPARSABLE, 1),
+    Shape("a choice that is a text", sends({"choices": [UNSAFE]}), UNPARSABLE, 1),
+    Shape("a message that is a text", choice(index=0, finish_reason="stop", message=UNSAFE), UNPARSABLE, 1),
+    Shape(
+        "an answer in pieces",
+        sends({"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": UNSAFE}}]}),
+        UNPARSABLE,
+        1,
+    ),
+    Shape("usage a text", sends(_document(UNSAFE) | {"usage": "many"}), "no", 1),
+    Shape("ids and names of other types", sends(_document(UNSAFE) | {"id": 3, "created": "now", "model": 5}), "no", 1),
+    Shape("an error beside the verdict", sends(_document(UNSAFE) | {"error": {"message": "late"}}), "no", 1),
+    Shape("an answer said to be a page", sends(_document(UNSAFE), Content_Type="text/html"), "no", 1),
+    Shape("an answer in UTF-16", Say(body=json.dumps(_document(UNSAFE)).encode("utf-16"), headers=UTF_16), "no", 1),
+    Shape("a byte order mark before the answer", Say(body=b"\xef\xbb\xbf" + _raw(UNSAFE)), "no", 1),
+    Shape("a NUL behind the answer", Say(body=_raw(UNSAFE) + b"\x00"), UNPARSABLE, 2),
+    Shape("bytes that are no UTF-8", Say(body=_raw(UNSAFE).replace(b"parts", b"\xff\xfe")), UNPARSABLE, 2),
+    Shape("a compressed answer", Say(body=b"\x1f\x8b", headers={"Content-Encoding": "gzip"}), UNPARSABLE, 1),
+    Shape("no content (204)", Say(status=204, body=b""), UNPARSABLE, 2),
     Shape("a choice without a message", choice(index=0, finish_reason="stop"), UNPARSABLE, 1),
     Shape("a choice with a text (completions API)", choice(index=0, finish_reason="stop", text=UNSAFE), UNPARSABLE, 1),
     Shape("Claude's own API", sends({"type": "message", "content": [{"type": "text", "text": UNSAFE}]}), UNPARSABLE, 1),
