@@ -65,7 +65,7 @@ def test_verdicts_on_rubrics_are_read_alike(reply: str, blocks: list[list[Any]])
     named = [(name if name in ("r1", "r2") else texts.get(normalised(text)), score) for name, text, score in blocks]
     found = {
         name: None if vote.verdict is None else float(vote.verdict)
-        for name, vote in read_rubrics(reply, [R1, R2]).items()
+        for name, vote in read_rubrics(reply, [R1, R2], as_adk=True).items()
     }
     assert found == {name: score for name, score in named if name}
 

@@ -75,6 +75,9 @@ def read_match(reply: str) -> dict[str, Vote]:
 def _plain(answer: JsonObject, key: str) -> JsonValue:
     """Returns the value under a key, of a text the label without marks. Case counts, as in ADK."""
     value = value_at(answer, key)
+    if isinstance(value, list) and any(each != value[0] for each in value):
+        # ADK's pattern would take the first of labels that disagree.
+        return None
     return _LABEL_WORDS.get(word := unmarked(value), word) if isinstance(value, str) else value
 
 

@@ -34,19 +34,25 @@ def rubrics_answer(rubrics: Sequence[Rubric], **more: JsonValue) -> JsonObject:
     return object_schema(verdicts=object_schema(**{rubric.rubric_id: entry for rubric in rubrics}))
 
 
-def read_rubrics(reply: str, rubrics: Sequence[Rubric]) -> dict[str, Vote]:
+def read_rubrics(reply: str, rubrics: Sequence[Rubric], *, as_adk: bool = False) -> dict[str, Vote]:
     """Returns the vote on each rubric in the reply, by rubric id.
 
     An object names a rubric by its id, a text by its id or its property. Votes on a rubric that disagree do not count;
     ADK instead counts both. Objects that disagree are no answer.
+
+    Args:
+        reply: The judge's reply.
+        rubrics: The rubrics.
+        as_adk: Whether a verdict in a text is yes if it contains these letters, else no if it contains those, as in ADK;
+            otherwise it is yes or no if it has one of the two words, and not both.
     """
     objects, is_malformed, text_around = verdict_objects(reply, "verdicts")
     if is_malformed:
         return {}
     if not objects:
-        return _of_text(reply, rubrics)
+        return _of_text(reply, rubrics, as_adk)
     votes, *others = (_of_object(answer, rubrics) for answer in objects)
-    if in_text := _of_text(text_around, rubrics):
+    if in_text := _of_text(text_around, rubrics, as_adk):
         others.append(in_text)
     return votes if all(_verdicts(other) == _verdicts(votes) for other in others) else {}
 
@@ -75,7 +81,7 @@ def _named(entries: JsonValue) -> Iterator[tuple[str, JsonObject]]:
         yield from ((text_at(entry, "id"), entry) for entry in entries if isinstance(entry, dict))
 
 
-def _of_text(reply: str, rubrics: Sequence[Rubric]) -> dict[str, Vote]:
+def _of_text(reply: str, rubrics: Sequence[Rubric], as_adk: bool) -> dict[str, Vote]:
     """Returns the votes of a text in Google ADK's format: blocks of ID, Property, Evidence, Rationale and Verdict.
 
     Without as many rationales and verdicts as properties, the whole reply is unusable.
@@ -96,7 +102,7 @@ def _of_text(reply: str, rubrics: Sequence[Rubric]) -> dict[str, Vote]:
         rubric = known.get(own[-1]) if own else None
         rubric = rubric or by_text.get(normalised(found[1]))
         if rubric is not None:
-            votes.setdefault(rubric, []).append(Vote(_meaning(verdict), rationale.strip()))
+            votes.setdefault(rubric, []).append(Vote(_meaning(verdict, as_adk), rationale.strip()))
     return {name: agreed(found) for name, found in votes.items()}
 
 
@@ -107,9 +113,15 @@ _RATIONALE = re.compile(r"(?<=Rationale: )(.*)")
 _VERDICT = re.compile(r"(?<=Verdict: )(.*)")
 
 
-def _meaning(verdict: str) -> bool | None:
-    word = verdict.lower()
-    return True if "yes" in word else False if "no" in word else None
+def _meaning(verdict: str, as_adk: bool) -> bool | None:
+    text = verdict.lower()
+    if as_adk:
+        return True if "yes" in text else False if "no" in text else None
+    words = set(_YES_OR_NO.findall(text))
+    return words.pop() == "yes" if len(words) == 1 else None
+
+
+_YES_OR_NO = re.compile(r"\b(?:yes|no)\b")
 
 
 def normalised(text: str) -> str:

@@ -99,7 +99,7 @@ class RubricBased(JudgedScorer):
         answer = self.answer_schema(rubrics)
         ballot = Ballot(
             [rubric.rubric_id for rubric in rubrics],
-            lambda reply: read_rubrics(reply, rubrics),
+            lambda reply: read_rubrics(reply, rubrics, as_adk=self.compat is not None),
             self.metric,
             needs_every_item=self.compat is None,
         )

@@ -343,6 +343,28 @@ def test_in_text_a_quotation_of_several_lines_can_shift_a_rubrics_verdict() -> N
     assert read_rubrics(reply, [R1])["r1"].verdict is True
 
 
+@pytest.mark.parametrize(
+    ("said", "verdict"),
+    [
+        ("**Yes.**", True),
+        ("no", False),
+        ("no, a yes would need fewer words", None),
+        ("in the eyes of the judge", None),
+        ("unknown", None),
+        ("not applicable", None),
+    ],
+)
+def test_in_text_a_verdict_on_a_rubric_is_one_of_two_words(said: str, verdict: bool | None) -> None:
+    reply = f"ID: r1\nProperty: Is concise.\nRationale: r\nVerdict: {said}"
+    assert read_rubrics(reply, [R1])["r1"].verdict is verdict
+
+
+def test_a_list_of_labels_that_disagree_is_no_verdict() -> None:
+    reply = json.dumps({"reasoning": "r", "is_the_agent_response_valid": ["valid", "invalid"]})
+    assert read_match(reply)["answer"].verdict is None
+    assert read_match(reply.replace('"invalid"', '"valid"'))["answer"].verdict is True
+
+
 def test_in_text_a_quotation_can_make_a_reply_about_rubrics_unusable() -> None:
     reply = "ID: r1\nProperty: Is concise.\nRationale: he says Verdict: yes\nVerdict: no"
     assert read_rubrics(reply, [R1]) == {}
