@@ -111,16 +111,17 @@ def validated(model: type[Model], options: JsonObject, place: str, problems: lis
 
 
 _OF_A_BRANCH = ("float_type", "dict_type")
-_BRANCH = re.compile(r"float|constrained-float|dict\[.*\]|function-.*")
-"""The names that pydantic gives to branches of a union in the location of an error."""
+_BRANCH = re.compile(r"float|constrained-float|dict\[.*\]|function-.*|scale-.*")
+"""The names of the branches of a union in the location of an error: pydantic's, and the tags of a scale."""
 
 
 def _options_at(model: type[BaseModel], path: Sequence[str]) -> set[str]:
+    models = [model]
     for part in path:
-        fields = (field for name, field in model.model_fields.items() if part in (name, field.alias))
-        inner = [kind for field in fields for kind in _models_in(field.annotation)]
-        model = inner[0] if inner else model
-    return {spelling for name, field in model.model_fields.items() for spelling in (name, field.alias or name)}
+        fields = [field for each in models for name, field in each.model_fields.items() if part in (name, field.alias)]
+        models = [kind for field in fields for kind in _models_in(field.annotation)] or models
+    fields_of = [(name, field) for each in models for name, field in each.model_fields.items()]
+    return {spelling for name, field in fields_of for spelling in (name, field.alias or name)}
 
 
 def _models_in(annotation: object) -> list[type[BaseModel]]:

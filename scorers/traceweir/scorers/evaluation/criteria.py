@@ -15,7 +15,7 @@ from traceweir.scorers.databricks_names import RUNS_ON, full_name
 from traceweir.scorers.evaluation.cascade import When
 from traceweir.scorers.evaluation.config_problems import ConfigError, kind_of, validated
 from traceweir.scorers.evaluation.metric import Metric, canonical, digest_of, metric_digest
-from traceweir.scorers.evaluation.own_criteria import is_own, own_metric
+from traceweir.scorers.evaluation.own_criteria import is_own, misspelt_prompt, own_metric
 from traceweir.scorers.evaluation.registry import (
     BUILT_IN,
     UNSUPPORTED,
@@ -60,6 +60,8 @@ def metric_of(name: str, criterion: JsonValue, code: str | None) -> Metric:
         return replace(own, when=when, settle_s=settle_s)
     spelled = name
     name = full_name(name)
+    if code is None and isinstance(criterion, dict) and (problem := misspelt_prompt(name, criterion)):
+        raise ConfigError([problem])
     options: JsonObject = dict(criterion) if isinstance(criterion, dict) else {"threshold": criterion}
     scorer: Scorer | None = None
     within: tuple[float, float] | None = UNSUPPORTED.get(name) if code is None else ANY_NUMBER

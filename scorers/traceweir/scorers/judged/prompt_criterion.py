@@ -31,7 +31,7 @@ from traceweir.scorers.judged.evidence import (
     retrieved_context_of,
     tools_of,
 )
-from traceweir.scorers.judged.scales import CategoryScale, NumberScale, YesNoScale, counted_categories
+from traceweir.scorers.judged.scales import Scale, YesNoScale, counted_categories
 
 MAX_CHARACTERS = 50_000
 """Longest prompt text of a criterion."""
@@ -56,7 +56,7 @@ class PromptCriterion(JudgedScorer):
     """The criterion's name."""
     prompt_text: NonEmpty = Field(alias="prompt")
     """The text, with the named parts in braces."""
-    scale: YesNoScale | NumberScale | CategoryScale = YesNoScale()
+    scale: Scale = YesNoScale()
     """`yes_no`, a number with both ends named, or categories with their numbers."""
     judge_model_options: RatingOptions = RatingOptions()
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from statistics import median
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import ConfigDict, Field, RootModel, model_validator
+from pydantic import ConfigDict, Discriminator, Field, RootModel, Tag, model_validator
 
 from traceweir.schemas.base import ConfigModel, JsonObject, NonEmpty
 from traceweir.schemas.text import printable
@@ -211,6 +211,26 @@ class CategoryScale(ConfigModel):
             return {}
         rationale = text_at(objects[0], "rationale")
         return {name: Vote(name == chosen, rationale) for name in self.categories}
+
+
+def _kind_of(scale: object) -> str | None:
+    if isinstance(scale, dict):
+        return "scale-categories" if "categories" in scale else "scale-number"
+    return "scale-yes-no" if scale == "yes_no" else None
+
+
+Scale = Annotated[
+    Annotated[YesNoScale, Tag("scale-yes-no")]
+    | Annotated[NumberScale, Tag("scale-number")]
+    | Annotated[CategoryScale, Tag("scale-categories")],
+    Discriminator(
+        _kind_of,
+        custom_error_type="scale_kind",
+        custom_error_message='must be "yes_no", an object with lowest, lowest_means, highest and highest_means, or one with '
+        "categories",
+    ),
+]
+"""A scale of a config; its form says which one it is, so that the problems of one are not those of all."""
 
 
 async def _replies(

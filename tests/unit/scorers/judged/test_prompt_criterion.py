@@ -17,7 +17,7 @@ from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.scorers.scripted_judge import ScriptedJudge
 
 POLITE = "An answer is polite if it greets.\n\nThe question:\n{question}\n\nThe answer, [[tag]] {a: 1}:\n{answer}"
-MOOD: JsonValue = {
+MOOD: dict[str, JsonValue] = {
     "lowest": 1,
     "lowest_means": "The user is angry.",
     "highest": 5,
@@ -170,6 +170,57 @@ def test_a_criterion_that_cannot_be_used_is_refused(criterion: dict[str, JsonVal
     with pytest.raises(ConfigError) as found:
         read_plan({"criteria": {"mine": {"threshold": 0.5, **criterion}}})
     assert problem in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("scale", "problem"),
+    [
+        (MOOD | {"highest": 1}, "scale: lowest is 1 and highest is 1; lowest must be less"),
+        ({"lowest": 1, "lowest_means": "a", "highest": 5}, "scale.highestMeans: Field required"),
+        (
+            MOOD | {"highst": 5},
+            (
+                "scale.highst: there is no such option; did you mean 'highest'? Known: categories, highest, highestMeans, "
+                "highest_means, lowest, lowestMeans, lowest_means"
+            ),
+        ),
+        (
+            {"categories": {"a": 1, "b": None}},
+            "scale.categories.b: Input should be a valid number, not null",
+        ),
+        (
+            {"categories": {"a": 1}},
+            "scale.categories: Dictionary should have at least 2 items after validation, not 1",
+        ),
+        ({"categories": ["a", "b"]}, "scale.categories: Input should be a valid dictionary"),
+        (
+            "yesno",
+            (
+                'scale: must be "yes_no", an object with lowest, lowest_means, highest and highest_means, or one with '
+                'categories, not "yesno"'
+            ),
+        ),
+    ],
+)
+def test_a_wrong_scale_has_one_problem_that_names_its_option(scale: JsonValue, problem: str) -> None:
+    with pytest.raises(ConfigError) as found:
+        read_plan({"criteria": {"mine": {"threshold": 3, "prompt": "{answer}", "scale": scale}}})
+    assert found.value.problems == [f"criteria.mine.{problem}"]
+
+
+def test_a_name_that_cannot_be_used_is_refused_in_words() -> None:
+    with pytest.raises(ConfigError) as found:
+        read_plan({"criteria": {"My Criterion": {"threshold": 0.5, "prompt": "{answer}"}}})
+    rule = "a criterion with a prompt has a name of at most 100 of a-z, 0-9 and _, a letter first"
+    assert found.value.problems == [f"criteria.My Criterion: {rule}"]
+
+
+def test_an_entry_whose_prompt_is_misspelt_is_no_unknown_metric() -> None:
+    with pytest.raises(ConfigError) as found:
+        read_plan({"criteria": {"polite": {"threshold": 0.5, "prompts": "{answer}"}}})
+    assert found.value.problems == [
+        "criteria.polite.prompts: there is no such option; did you mean 'prompt', which makes polite a criterion of your own?"
+    ]
 
 
 def test_the_name_of_a_known_metric_is_refused() -> None:
