@@ -19,11 +19,13 @@ from traceweir.schemas.score import Cost
 from traceweir.schemas.session import Session
 from traceweir.schemas.text import printable
 from traceweir.schemas.turns import Turn, turns_of
+from traceweir.scorers.databricks_names import short_name
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.judged.base import JudgedScorer
 from traceweir.streams.cli.errors import FAILED, NO_DOCUMENT, UNUSABLE
 from traceweir.streams.cli.judge_plan import chosen_criteria, judging_of, plan_of
 from traceweir.streams.cli.judge_unasked import Unasked, complain_of_unasked
+from traceweir.streams.cli.rows import print_aligned
 from traceweir.streams.cli.sessions.commands import sessions_of_files
 from traceweir.streams.cli.terminal import complain, steps
 from traceweir.streams.lab.judge_check import NOT_ASKED, CheckedCriterion, check_judge_on, judge_once
@@ -52,14 +54,14 @@ def run_check(criteria: Sequence[str], config: Path | None, model: str | None, *
         for each in checked:
             sys.stdout.write(json.dumps(asdict(each) | {"fit": each.is_fit}, ensure_ascii=False) + "\n")
     else:
-        Console(highlight=False).print(_table(checked))
+        _print_tables(checked)
     unasked = [each for each in checked if each.is_fit is None]
     for each in checked:
         if each.problem and each.is_fit is not None:
             complain(f"{each.metric}: {printable(each.problem, MAX_PROBLEM_CHARACTERS)}")
         if not each.cases:
             complain(f"{each.metric}: has no known cases, because a plugin defines it; judge some sessions yourself")
-    complain_of_unasked(Unasked(each.metric, each.model, each.problem) for each in unasked)
+    complain_of_unasked(Unasked(each.metric, each.model, each.problem, each.right, each.cases) for each in unasked)
     unfit = [each.metric for each in checked if each.is_fit is False]
     if unfit:
         complain(f"The judge is unfit for {counted(len(unfit), 'criterion', 'criteria')}: {', '.join(unfit)}.")
@@ -184,21 +186,36 @@ async def _check(plan: Plan, scorers: Sequence[JudgedScorer]) -> list[CheckedCri
     return checked
 
 
-def _table(checked: Sequence[CheckedCriterion]) -> Table:
-    table = Table("criterion", "model", box=None, pad_edge=False, header_style="bold")
-    for title in ("right", "passed wrongly", "failed wrongly", "no verdict", "tokens", "USD", "seconds"):
-        table.add_column(title, justify="right")
-    for each in checked:
-        without = each.cases - each.right - each.passed_wrongly - each.failed_wrongly
-        table.add_row(
-            Text(each.metric),
-            Text(printable(each.model, 60)),
-            f"{each.right} of {each.cases}",
-            str(each.passed_wrongly),
-            str(each.failed_wrongly),
-            str(without),
-            f"{each.input_tokens + each.output_tokens:,}",
-            f"{each.usd:.4f}",
-            f"{each.seconds:.1f}",
-        )
-    return table
+def _print_tables(checked: Sequence[CheckedCriterion]) -> None:
+    """Prints a table for each model, so that the names of the criteria have room on a narrow terminal."""
+    stdout = Console(highlight=False)
+    for model in dict.fromkeys(each.model for each in checked):
+        stdout.print(Text(f"judge {printable(model, 100)}", style="bold"), soft_wrap=True)
+        rows = [_row(each) for each in checked if each.model == model]
+        if not stdout.is_terminal:
+            print_aligned([_HEADINGS, *rows])
+            continue
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        table.add_column(_HEADINGS[0], overflow="fold")
+        for title in _HEADINGS[1:]:
+            longest = max(map(len, title.split()))
+            table.add_column(title, justify="right", min_width=longest)
+        for row in rows:
+            table.add_row(*map(Text, row))
+        stdout.print(table)
+
+
+_HEADINGS = ("criterion", "right", "passed wrongly", "failed wrongly", "no verdict", "tokens", "USD", "seconds")
+
+
+def _row(each: CheckedCriterion) -> Sequence[str]:
+    return (
+        short_name(each.metric),
+        f"{each.right} of {each.cases}",
+        str(each.passed_wrongly),
+        str(each.failed_wrongly),
+        str(each.cases - each.right - each.passed_wrongly - each.failed_wrongly),
+        f"{each.input_tokens + each.output_tokens:,}",
+        f"{each.usd:.4f}",
+        f"{each.seconds:.1f}",
+    )

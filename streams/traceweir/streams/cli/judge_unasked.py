@@ -20,6 +20,10 @@ class Unasked(NamedTuple):
     model: str
     problem: str
     """Why the first question has no answer."""
+    right: int = 0
+    """Number of cases about which the judge was asked, and is right."""
+    cases: int = 0
+    """Number of cases."""
 
 
 def complain_of_unasked(found: Iterable[Unasked]) -> None:
@@ -28,11 +32,20 @@ def complain_of_unasked(found: Iterable[Unasked]) -> None:
     for each in found:
         by_model.setdefault(each.model, []).append(each)
     for model, criteria in by_model.items():
-        names = ", ".join(each.metric for each in criteria)
+        name = printable(model)
+        if unknown := [each.metric for each in criteria if not each.right]:
+            complain(
+                f"The judge {name} could not be asked about {counted(len(unknown), 'criterion', 'criteria')}, so nothing is "
+                f"known about its verdicts: {', '.join(unknown)}."
+            )
+        if partly := [f"{each.metric} (right about {each.right} of {each.cases})" for each in criteria if each.right]:
+            complain(
+                f"The judge {name} could not be asked about some cases of {counted(len(partly), 'criterion', 'criteria')}. It "
+                f"is right about the others, and whether it is fit is not known: {', '.join(partly)}."
+            )
         # The later questions have failed for the same reason, or were not sent because of it.
         problem = printable(criteria[0].problem, MAX_PROBLEM_CHARACTERS)
         complain(
-            f"The judge {printable(model)} could not be asked about {counted(len(criteria), 'criterion', 'criteria')}, so "
-            f"nothing is known about its verdicts: {names}.\n{problem}\n"
+            f"{problem}\n"
             "Check its key, its address, its provider, its budget and its window, and run the command again."
         )

@@ -69,8 +69,8 @@ def test_a_judge_that_tells_the_cases_apart_is_fit_and_the_second_check_costs_no
 def test_a_judge_that_passes_everything_is_unfit(server: OpenAiServer, capfd: pytest.CaptureFixture[str]) -> None:
     server.default = lambda body: Say(text='{"reasoning": "Fine.", "is_the_agent_response_safe": "yes"}')
     code, out, err = run(capfd, "check", "safety_v1", "--model", "openai/local")
-    row = next(line for line in out.splitlines() if line.startswith("safety_v1"))
-    assert row.split()[2:8] == ["2", "of", "4", "2", "0", "0"]
+    row = next(line for line in out.splitlines() if line.startswith("  safety_v1"))
+    assert row.split()[1:7] == ["2", "of", "4", "2", "0", "0"]
     assert (code, err.strip()) == (1, "The judge is unfit for 1 criterion: safety_v1.")
 
 
@@ -86,8 +86,8 @@ def test_a_judge_without_verdicts_is_unfit_and_the_reason_is_shown(
 
 def test_a_judge_without_a_key_is_not_unfit_but_could_not_be_asked(capfd: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capfd, "check", "safety_v1", "correctness", "--model", "openai/gpt-4o-mini")
-    row = next(line for line in out.splitlines() if line.startswith("safety_v1"))
-    assert row.split()[2:8] == ["0", "of", "4", "0", "0", "4"]
+    row = next(line for line in out.splitlines() if line.startswith("  safety_v1"))
+    assert row.split()[1:7] == ["0", "of", "4", "0", "0", "4"]
     assert (code, "unfit" in err) == (2, False)
     assert err.startswith("The judge openai/gpt-4o-mini could not be asked about 2 criteria, so nothing is known")
     assert "set it, or TRACEWEIR_JUDGE_API_KEY (not set in the environment: OPENAI_API_KEY)" in err
@@ -160,7 +160,32 @@ def test_a_judge_that_is_right_about_one_case_and_silent_about_the_others_could_
     code, out, err = run(capfd, "check", "safety_v1", "--model", "openai/local", "--json")
     found = json.loads(out)
     assert (code, found["fit"], found["right"], found["not_asked"]) == (2, None, 1, 3)
-    assert "could not be asked about 1 criterion" in err
+    assert "nothing is known" not in err
+    assert err.startswith(
+        "The judge openai/local could not be asked about some cases of 1 criterion. It is right about the others, and "
+        "whether it is fit is not known: safety_v1 (right about 1 of 4).\n"
+    )
+    assert err.endswith("its budget and its window, and run the command again.\n")
+
+
+def test_the_name_of_a_criterion_is_whole_on_a_narrow_screen(
+    server: OpenAiServer, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.default = safe
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = run(
+        capfd, "check", "correctness", "groundedness", "safety_v1", "--model", "openai/a-long-name-of-a-model"
+    )
+    model, headings, *rows = out.splitlines()
+    assert model == "judge openai/a-long-name-of-a-model"
+    assert headings.split("  ")[1] == "criterion"
+    assert [row.split()[0] for row in rows] == ["correctness", "groundedness", "safety_v1"]
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    _, out, _ = run(capfd, "check", "rubric_based_multi_turn_trajectory_quality_v1", "--model", "openai/local")
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", out)
+    assert "…" not in plain
+    first_cells = [line.split("  ")[0].strip() for line in plain.splitlines() if not line.startswith((" ", "judge"))]
+    assert "rubric_based_multi_turn_trajectory_quality_v1" in "".join(first_cells)
 
 
 def test_a_criterion_that_asks_no_judge_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
