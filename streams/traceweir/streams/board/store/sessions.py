@@ -87,7 +87,7 @@ def session(store: Readable, session_id: str) -> SessionDetails | None:
         StoreError: the store cannot answer.
     """
     segments, segments_left_out = _latest_of(store, SESSIONS, "sessions", session_id, ("segment",), MAX_SEGMENTS)
-    order = ("segment", "level", "metric", "invocation_id", "trace_id", "revision", "attempt")
+    order = ("segment", "level", "metric", "invocation_id", "trace_id", "revision", "attempt", '"offset"')
     results, results_left_out = _latest_of(store, RESULTS, "results", session_id, order, MAX_RESULTS)
     replaced, replaced_left_out = _latest_of(store, RESULTS, "replaced_results", session_id, order, MAX_RESULTS)
     if not segments and not results:
