@@ -6,8 +6,8 @@ import re
 
 from tests.audit.committed import Document
 
-LATER = {"evaluated_at", "cost", "revision"}
-"""Fields that can differ: the lateness of records decides the number of revisions, but not the last one's content."""
+LATER = {"evaluated_at", "cost", "revision", "segment_opened_at"}
+"""Fields that can differ: the lateness and the order of records decide them, but not the content of the last revision."""
 BY_ORDER = {"novelty", "nearest", "novelty_missing"}
 """The parts of a trace's value that depend on the order of the candidates of several sessions."""
 
