@@ -54,10 +54,10 @@ _SETTINGS = """SETTINGS
     kafka_flush_interval_ms = 1000"""
 
 
-def queue(table: Table, engine: str = "Kafka") -> str:
+def queue(table: Table) -> str:
     """Returns the statement that creates the queue of a table: a reader of the topic."""
     settings = _SETTINGS.format(table=table.name)
-    return f"CREATE TABLE {table.name}_queue ({QUEUE_COLUMNS}) ENGINE = {engine}\n{settings}"
+    return f"CREATE TABLE {table.name}_queue ({QUEUE_COLUMNS}) ENGINE = Kafka\n{settings}"
 
 
 def reader(table: Table) -> str:

@@ -278,6 +278,16 @@ def test_clickhouse_reads_from_kafka_what_the_feed_reads(store: Store, client: A
     assert unread == [("results", len(scores), "forged"), ("sessions", 1, "{")]
 
 
+def test_clickhouse_can_parse_every_statement_of_the_file_for_kafka(client: Any) -> None:
+    from traceweir.streams.board.store.clickhouse_ingestion import file_text
+
+    found = statements_of(file_text())
+
+    assert sum("ENGINE = Kafka" in statement for statement in found) == 2
+    for statement in found:
+        assert client.query(f"EXPLAIN AST {statement}").result_rows
+
+
 def test_an_insert_alone_replaces_the_figures_of_a_result(store: Store, client: Any) -> None:
     rows = [
         scores_batch(make_score("a", value=value, revision=revision), offset=offset).rows["results"][0]
