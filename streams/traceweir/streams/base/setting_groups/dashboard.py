@@ -33,12 +33,14 @@ class DashboardSettings(SettingGroup):
     """Port of `traceweir dashboard`. 0: any free port, which the command prints."""
     dashboard_token: SecretStr | None = None
     """Secret that clients of `traceweir dashboard` send as `Authorization: Bearer`: 16 characters or more, in ASCII and
-    without spaces. It has every right. Without this and the next two, every client of this machine is let in. Never
+    without spaces. It has every right. Without this and the next three, every client of this machine is let in. Never
     printed."""
     dashboard_label_token: SecretStr | None = None
-    """As `TRACEWEIR_DASHBOARD_TOKEN`, for clients that may read, save views and add eval cases, and nothing else."""
+    """As `TRACEWEIR_DASHBOARD_TOKEN`, for clients that may read, label, send feedback, save views and add eval cases, and nothing else."""
     dashboard_read_token: SecretStr | None = None
     """As `TRACEWEIR_DASHBOARD_TOKEN`, for clients that may only read, such as Grafana and a monitor of `/healthz`."""
+    dashboard_feedback_token: SecretStr | None = None
+    """As `TRACEWEIR_DASHBOARD_TOKEN`, for the server of an application, which may send feedback of its users and nothing else."""
     dashboard_content: Literal["redacted", "full", "none"] = "redacted"
     """How much text of agents and judges `traceweir dashboard` shows: `redacted` without secrets and identifiers, `full`,
     or `none`. The store has the text whole."""
@@ -59,6 +61,6 @@ class DashboardSettings(SettingGroup):
     """File in which `traceweir dashboard` keeps saved views, which are names for addresses. Unset: `views.json` beside the
     DuckDB file; with ClickHouse, no view can be saved."""
 
-    _are_tokens_safe_in_a_header = field_validator("dashboard_token", "dashboard_label_token", "dashboard_read_token")(
-        token_of_header
-    )
+    _are_tokens_safe_in_a_header = field_validator(
+        "dashboard_token", "dashboard_label_token", "dashboard_read_token", "dashboard_feedback_token"
+    )(token_of_header)

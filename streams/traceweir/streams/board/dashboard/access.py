@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
@@ -18,16 +18,37 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
-Right = Literal["read", "label", "admin"]
-"""What a client may do: `read` answers and pages, `label` also adds eval cases, `admin` everything. Each has the ones before."""
+Right = Literal["feedback", "read", "label", "admin"]
+"""What a client may do: `feedback` only sends feedback, `read` only reads answers and pages, `label` does both, labels and
+adds eval cases, `admin` does everything."""
 
 COOKIE = "traceweir_dashboard"
 LOGIN = "/login"
 ASSETS = "/assets/"
 """Style, scripts and fonts of the page; they are the same for everyone, and the login page needs them."""
-_RIGHTS: tuple[Right, ...] = ("read", "label", "admin")
-FOR_LABEL = ("/api/case", "/api/v1/case", "/session/case", "/sessions/selection", "/views", "/views/remove")
+_RIGHTS: tuple[Right, ...] = ("feedback", "read", "label", "admin")
+_INCLUDED: Mapping[Right, frozenset[Right]] = {
+    "feedback": frozenset(("feedback",)),
+    "read": frozenset(("read",)),
+    "label": frozenset(("feedback", "read", "label")),
+    "admin": frozenset(_RIGHTS),
+}
+FOR_FEEDBACK = ("/api/feedback", "/api/v1/feedback")
+"""The addresses that a client with the right `feedback` can send to."""
+FOR_LABEL = (
+    "/api/labels",
+    "/api/v1/labels",
+    "/api/case",
+    "/api/v1/case",
+    "/session/case",
+    "/sessions/selection",
+    "/views",
+    "/views/remove",
+)
 """The addresses that a client with the right `label` can send to; others need `admin`."""
+LARGEST_LABEL_BYTES = 65_536
+"""The largest request with a label or with feedback."""
+_OF_LABELS = ("/api/labels", "/api/v1/labels", *FOR_FEEDBACK)
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 _POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
@@ -50,6 +71,7 @@ class Tokens:
     admin: str | None = None
     label: str | None = None
     read: str | None = None
+    feedback: str | None = None
 
     def __bool__(self) -> bool:
         """Whether there is a token; without one, every client of this machine may do everything."""
@@ -102,8 +124,14 @@ def guarded(application: Application, tokens: Tokens) -> Application:
             await _refuse(send_with_headers, 421, sentence)
         elif scope["method"] not in _SAFE_METHODS and not _is_from_here(headers):
             await _refuse(send_with_headers, 403, "a page of another site cannot change anything here")
+        elif path in _OF_LABELS and scope["method"] not in _SAFE_METHODS and _is_large(headers):
+            sentence = (
+                f"a label has at most {LARGEST_LABEL_BYTES} bytes, as the header Content-Length says: shorten its note"
+            )
+            await _refuse(send_with_headers, 413, sentence)
         elif path.startswith(ASSETS) or path == LOGIN or _includes(right, needed):
-            await application(scope, receive, send_with_headers)
+            # Who labels is the name of the token.
+            await application({**scope, "traceweir.right": right if tokens else None}, receive, send_with_headers)
         elif right is not None:
             sentence = f"the token has the right {right!r}, and this needs {needed!r}: send another token"
             await _refuse(send_with_headers, 403, sentence)
@@ -152,11 +180,19 @@ def token_of(given: str, tokens: Tokens) -> str | None:
 def _needed(method: str, path: str) -> Right:
     if method in _SAFE_METHODS:
         return "read"
+    if path in FOR_FEEDBACK:
+        return "feedback"
     return "label" if path in FOR_LABEL else "admin"
 
 
 def _includes(right: Right | None, needed: Right) -> bool:
-    return right is not None and _RIGHTS.index(right) >= _RIGHTS.index(needed)
+    return right is not None and needed in _INCLUDED[right]
+
+
+def _is_large(headers: dict[bytes, bytes]) -> bool:
+    """Returns whether a request has a body that is too large for a label, or does not say how large it is."""
+    given = headers.get(b"content-length", b"0")
+    return b"transfer-encoding" in headers or not given.isdigit() or int(given[:20]) > LARGEST_LABEL_BYTES
 
 
 def _right_of(headers: dict[bytes, bytes], tokens: Tokens) -> Right | None:

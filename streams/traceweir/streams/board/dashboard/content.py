@@ -9,7 +9,7 @@ from pydantic import BaseModel, JsonValue
 from traceweir.scorers.redaction.redaction import redact, redact_text
 
 Content = Literal["redacted", "full", "none"]
-_TEXTS = ("rationale", "detail", "record_value", "record_key")
+_TEXTS = ("rationale", "detail", "note", "record_value", "record_key")
 _DOCUMENTS = ("document", "details", "labels")
 _HIDDEN_AS = {"rationale": "", "detail": ""}
 

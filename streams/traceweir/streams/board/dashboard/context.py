@@ -11,6 +11,7 @@ from typing import Annotated
 from fastapi import Depends, FastAPI, Request
 
 from traceweir.schemas.judge_config import Budget
+from traceweir.schemas.labels import Label
 from traceweir.streams.board.dashboard.challengers import ChallengersInEffect, NoChallengers
 from traceweir.streams.board.dashboard.content import Content
 from traceweir.streams.board.dashboard.eval_folder import EvalFolder
@@ -49,6 +50,8 @@ class DashboardOptions:
     """Returns what the topic `configs` said a moment ago."""
     retention: Retention | None = None
     """For how long the store keeps rows; None: without an end."""
+    write_labels: Callable[[Sequence[Label]], None] | None = None
+    """Writes labels to their topic; None: there is no Kafka."""
     health: Callable[[], Sequence[Finding]] = tuple
     """Returns what is known of the brokers, the workers and losses, part by part."""
 

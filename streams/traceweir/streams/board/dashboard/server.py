@@ -26,6 +26,7 @@ from traceweir.streams.board.dashboard.context import Dashboard, DashboardOption
 from traceweir.streams.board.dashboard.eval_folder import EvalFolder
 from traceweir.streams.board.dashboard.feed import Feed
 from traceweir.streams.board.dashboard.health import HealthWatch
+from traceweir.streams.board.dashboard.label_topic import LabelTopic
 from traceweir.streams.board.dashboard.live import Live
 from traceweir.streams.board.dashboard.paced_state import PacedState
 from traceweir.streams.board.dashboard.retention import Retention
@@ -115,6 +116,7 @@ async def _serve(
     health = HealthWatch.of(settings, store, utc_now, feed.present, feed.last_answer, live.changed)
     paced = PacedState(feed.present, live.changed, health.parts)
     challengers = PushedChallengers(settings)
+    label_topic = LabelTopic(settings)
     options = DashboardOptions(
         paced.state,
         settings.dashboard_content,
@@ -127,6 +129,7 @@ async def _serve(
         challengers=challengers,
         configs=lambda: challengers.configs,
         retention=retention,
+        write_labels=label_topic.write,
         health=health.parts,
     )
     server = _Server(
@@ -188,6 +191,7 @@ def _tokens(settings: Settings) -> Tokens:
         "TRACEWEIR_DASHBOARD_TOKEN": settings.dashboard_token,
         "TRACEWEIR_DASHBOARD_LABEL_TOKEN": settings.dashboard_label_token,
         "TRACEWEIR_DASHBOARD_READ_TOKEN": settings.dashboard_read_token,
+        "TRACEWEIR_DASHBOARD_FEEDBACK_TOKEN": settings.dashboard_feedback_token,
     }
     texts = {name: token.get_secret_value() for name, token in given.items() if token is not None}
     if len(set(texts.values())) < len(texts):

@@ -135,6 +135,8 @@ async def test_the_openapi_document_describes_every_answer(client: Client) -> No
             "/query",
             "/healthz",
             "/case",
+            "/labels",
+            "/feedback",
         ),
         *("/metric", "/comparison", "/diff", "/values", "/events", "/judge-spending"),
         *("/challengers", "/shadows", "/challenger-diff", "/facets"),
@@ -142,9 +144,9 @@ async def test_the_openapi_document_describes_every_answer(client: Client) -> No
     for name, path in document["paths"].items():
         if name == "/api/v1/events":
             continue  # a stream of `/api/state`
-        (operation,) = path.values()
-        schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
-        assert "$ref" in schema or "$ref" in schema["items"]
+        for operation in path.values():
+            schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
+            assert "$ref" in schema or "$ref" in schema["items"]
 
 
 async def test_a_session_with_any_id_is_found(client: Client) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from tests.support.dashboard_site import Site
 from tests.support.scoring import NOW
 from tests.support.stores import open_store
 
-from traceweir.streams.board.dashboard.access import FOR_LABEL, LOGIN, Tokens, guarded
+from traceweir.streams.board.dashboard.access import FOR_FEEDBACK, FOR_LABEL, LOGIN, Tokens, guarded
 from traceweir.streams.board.dashboard.application import create_application, create_routes
 from traceweir.streams.board.dashboard.context import Dashboard, DashboardOptions
 from traceweir.streams.board.dashboard.live import Live
@@ -20,9 +21,12 @@ from traceweir.streams.board.dashboard.live import Live
 pytestmark = pytest.mark.slow
 
 READ, LABEL, ADMIN = (f"a-token-for-{right}" for right in ("read", "label", "admin"))
-TOKENS = Tokens(admin=ADMIN, label=LABEL, read=READ)
+FEEDBACK = "a-token-for-feedback"
+TOKENS = Tokens(admin=ADMIN, label=LABEL, read=READ, feedback=FEEDBACK)
 CHANGING = {
     ("POST", "/api/v1/case"): "label",
+    ("POST", "/api/v1/labels"): "label",
+    ("POST", "/api/v1/feedback"): "feedback",
     ("POST", "/session/case"): "label",
     ("POST", "/sessions/selection"): "label",
     ("POST", "/views"): "label",
@@ -75,7 +79,8 @@ def test_the_routes_that_change_something_are_known(dashboard: Dashboard) -> Non
 
     assert len(found) > 30
     assert {(method, path) for method, path in found if method not in READING} == set(CHANGING)
-    assert {path.replace("/api/case", "/api/v1/case") for path in FOR_LABEL} == {path for _, path in CHANGING}
+    allowed = {re.sub(r"^/api/(?!v1/)", "/api/v1/", path) for path in (*FOR_LABEL, *FOR_FEEDBACK)}
+    assert allowed == {path for _, path in CHANGING}
 
 
 async def test_every_route_is_refused_without_a_token(dashboard: Dashboard, ask: Ask) -> None:
@@ -89,6 +94,12 @@ async def test_every_route_that_changes_something_is_refused_without_its_right(a
         assert await ask(method, path, READ) == 403, path
         assert (await ask(method, path, LABEL) == 403) is (right == "admin"), path
         assert await ask(method, path, ADMIN) not in (401, 403, 404, 405), path
+
+
+async def test_a_token_for_feedback_sends_feedback_and_nothing_else(dashboard: Dashboard, ask: Ask) -> None:
+    for method, path in sorted(routes(dashboard)):
+        refused = await ask(method, path, FEEDBACK) == 403
+        assert refused is ((method, path) != ("POST", "/api/v1/feedback")), (method, path)
 
 
 async def test_an_unknown_change_needs_admin(ask: Ask) -> None:

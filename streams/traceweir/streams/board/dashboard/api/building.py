@@ -6,14 +6,14 @@ from typing import Any
 
 from fastapi import Depends, FastAPI
 
-from traceweir.streams.board.dashboard.api import comparison, figures, health, query, sessions, state
+from traceweir.streams.board.dashboard.api import comparison, figures, health, labels, query, sessions, state
 from traceweir.streams.board.dashboard.api.addresses import PREFIX, HeadAsGet, Unversioned
 from traceweir.streams.board.dashboard.api.answers import RequestProblem, answer_problems, only_known_parameters
 from traceweir.streams.board.dashboard.context import Dashboard
 
 OPENAPI = f"{PREFIX}/openapi.json"
 EVENTS = f"{PREFIX}/events"
-_PARTS = (state, figures, query, sessions, comparison)
+_PARTS = (state, figures, query, sessions, comparison, labels)
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: {"model": RequestProblem, "description": "The request cannot be read"},
     401: {"model": RequestProblem, "description": "The token is missing or wrong"},
@@ -22,6 +22,7 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
         "description": "The token does not have the right, or the request is that of another site",
     },
     404: {"model": RequestProblem, "description": "There is no such thing"},
+    413: {"model": RequestProblem, "description": "The request is too large"},
     421: {"model": RequestProblem, "description": "Without a token, only this machine is answered under its own name"},
     422: {"model": RequestProblem, "description": "A parameter is missing, unknown, given twice, or out of its range"},
     500: {"model": RequestProblem, "description": "The dashboard failed"},

@@ -1,0 +1,110 @@
+"""Answers with labels and their scores, and takes labels and feedback."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, HTTPException, Query, Request
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue
+
+from traceweir.schemas.labels import MAX_NAME_CHARS, MAX_NOTE_CHARS, Drawn, LabelKind, LabelVerdict
+from traceweir.streams.base.errors import NotReadyError
+from traceweir.streams.board.dashboard.api.answers import RETRY_AFTER, answer
+from traceweir.streams.board.dashboard.api.parameters import Limit
+from traceweir.streams.board.dashboard.context import Dashboard, Serving
+from traceweir.streams.board.store.labels import JudgedLabel, labels
+from traceweir.streams.intake.formats.documents import InputError
+from traceweir.streams.tools.labels.reading import LabelDefaults, label_of
+from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
+
+router = APIRouter()
+
+_Id = Annotated[str | None, Field(min_length=1, max_length=1_024)]
+_Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
+_Number = Annotated[int | None, Field(ge=0, le=2**31)]
+
+
+class FeedbackRequest(BaseModel):
+    """What a user says about a session, sent by the server of the application."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    session_id: Annotated[str, Field(min_length=1, max_length=1_024)]
+    """The session."""
+    invocation_id: Annotated[_Id, Field(description="The invocation that the feedback is about.")] = None
+    trace_id: Annotated[_Id, Field(description="The trace that the feedback is about, in place of an invocation.")] = (
+        None
+    )
+    criterion: Annotated[_Name, Field(description="What was asked, such as `thumbs`, or the name of a metric.")]
+    verdict: LabelVerdict | None = None
+    value: Annotated[float | None, Field(allow_inf_nan=False, description="A number in place of a verdict.")] = None
+    category: Annotated[_Name | None, Field(description="A category in place of a verdict.")] = None
+    note: Annotated[str | None, Field(max_length=MAX_NOTE_CHARS)] = None
+    annotator: Annotated[_Name | None, Field(description="Who says it; default: the name of the token.")] = None
+    occurred_at: Annotated[AwareDatetime | None, Field(description="When it was said; default: now.")] = None
+
+
+class LabelRequest(FeedbackRequest):
+    """What somebody says about a session that they were asked to judge."""
+
+    segment: _Number = None
+    revision: Annotated[_Number, Field(description="The revision that was seen.")] = None
+    kind: LabelKind = "review"
+    drawn: Drawn = "none"
+    inclusion_probability: Annotated[float | None, Field(gt=0, le=1)] = None
+
+
+class LabelTaken(BaseModel):
+    """A label that Kafka has."""
+
+    label_id: str
+    """Id of the label; another one of the same annotator, subject and criterion replaces it."""
+
+
+@router.get("/labels", response_model=list[JudgedLabel])
+def read_labels(
+    dashboard: Serving,
+    criterion: Annotated[str | None, Query(min_length=1, max_length=MAX_NAME_CHARS)] = None,
+    session_id: Annotated[str | None, Query(min_length=1, max_length=1_024)] = None,
+    kind: LabelKind | None = None,
+    limit: Limit = 50,
+) -> Any:
+    """Labels of people, the latest first, each beside the score of the revision that was seen."""
+    found = labels(
+        dashboard.store, dashboard.options.now(), criterion=criterion, session_id=session_id, kind=kind, limit=limit
+    )
+    return answer(found, dashboard.options.content)
+
+
+@router.post("/labels", response_model=LabelTaken)
+def take_label(request: Request, given: LabelRequest, dashboard: Serving) -> LabelTaken:
+    """Takes a label, and answers when Kafka has it. It replaces the former one of the same annotator, subject and criterion."""
+    return _taken(request, dashboard, given, given.kind)
+
+
+@router.post("/feedback", response_model=LabelTaken)
+def take_feedback(request: Request, given: FeedbackRequest, dashboard: Serving) -> LabelTaken:
+    """Takes feedback of a user, from the server of the application. It is a label of the kind `user`, and calibrates no judge."""
+    return _taken(request, dashboard, given, "user")
+
+
+def _taken(
+    request: Request, dashboard: Dashboard, given: FeedbackRequest, kind: Literal["review", "user", "outcome"]
+) -> LabelTaken:
+    write = dashboard.options.write_labels
+    if write is None:
+        raise HTTPException(503, "labels cannot be taken: this dashboard has no Kafka", RETRY_AFTER)
+    right = request.scope.get("traceweir.right")
+    columns: dict[str, JsonValue] = given.model_dump(mode="json", exclude_none=True)
+    own_name = f"{right} token" if right is not None else "this machine"
+    try:
+        label = label_of({**columns, "kind": kind}, LabelDefaults(annotator=own_name), dashboard.options.now())
+    except InputError as error:
+        raise HTTPException(422, str(error)) from None
+    if given.annotator is None and right is not None:
+        label = label.model_copy(update={"self_declared": False})
+    try:
+        write([label])
+    except (NotReadyError, KafkaUnreachableError) as error:
+        raise HTTPException(503, str(error), RETRY_AFTER) from None
+    return LabelTaken(label_id=label.label_id)

@@ -1,0 +1,35 @@
+"""Writes the labels that clients send to the topic `labels`, one request after another."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from traceweir.schemas.labels import Label
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.tools.labels.topic import labels_writer, write_labels
+
+ANSWER_WITHIN_S = 10.0
+"""How long Kafka has to accept a label."""
+
+
+class LabelTopic:
+    """The topic `labels` of a deployment.
+
+    Args:
+        settings: Where Kafka is.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._writer = labels_writer(settings, "Send it again", ANSWER_WITHIN_S)
+        self._writing = threading.Lock()
+
+    def write(self, labels: Sequence[Label]) -> None:
+        """Writes labels, and waits until Kafka has accepted them.
+
+        Raises:
+            KafkaUnreachableError: no broker answers.
+            NotReadyError: the topic is missing or wrong, or Kafka did not accept a label.
+        """
+        with self._writing:
+            write_labels(self._writer, labels)
