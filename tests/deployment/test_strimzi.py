@@ -34,6 +34,7 @@ OTHERS = {
         "export",
         ["traceweir.export-otlp", "traceweir.export-otlp-traces", "traceweir.export-webhook"],
     ),
+    "traceweir-label": ("label", []),
     "traceweir-replay": ("replay", []),
     "traceweir-shadow": ("shadow", []),
 }

@@ -100,7 +100,9 @@ async def results(flow: Flow) -> tuple[list[Any], list[Any]]:
         for each in flow.sessions()
     )
     scores = sorted(
-        orjson.dumps(each | {"evaluated_at": None, "occurred_at": None}, option=orjson.OPT_SORT_KEYS)
+        orjson.dumps(
+            each | {"evaluated_at": None, "occurred_at": None, "segment_opened_at": None}, option=orjson.OPT_SORT_KEYS
+        )
         for each in flow.results()
     )
     return sessions, scores

@@ -105,6 +105,7 @@ def test_a_score_on_the_wire_has_every_field_but_unknown_dimensions_and_reads_ba
         "category",
         "cause",
         "judge",
+        "segment_opened_at",
         "source",
     }
     assert document["occurred_at"] == "2026-01-31T12:00:00Z"

@@ -216,7 +216,11 @@ class CategoryScale(ConfigModel):
 def _kind_of(scale: object) -> str | None:
     if isinstance(scale, dict):
         return "scale-categories" if "categories" in scale else "scale-number"
-    return "scale-yes-no" if scale == "yes_no" else None
+    if isinstance(scale, NumberScale):
+        return "scale-number"
+    if isinstance(scale, CategoryScale):
+        return "scale-categories"
+    return "scale-yes-no" if scale == "yes_no" or isinstance(scale, YesNoScale) else None
 
 
 Scale = Annotated[

@@ -15,9 +15,10 @@ from clickhouse_connect.driver.exceptions import ClickHouseError
 
 from traceweir.schemas.text import printable
 from traceweir.streams.board.store import clickhouse_figures
+from traceweir.streams.board.store.clickhouse_months import old_months
 from traceweir.streams.board.store.clickhouse_sql import EARLIEST, LATEST, TIME, stored_time, time_parameter, translated
 from traceweir.streams.board.store.clickhouse_tables import SCHEMA_VERSION, migration, statements
-from traceweir.streams.board.store.clickhouse_types import NEW_RESULTS, OPENED_AT, RECORDS, UNDATED, type_of
+from traceweir.streams.board.store.clickhouse_types import NEW_RESULTS, OPENED_AT, RECORDS, type_of
 from traceweir.streams.board.store.errors import StoreError, StoreLostError, StoreUnavailableError
 from traceweir.streams.board.store.rows import Batch, SourcePartition
 from traceweir.streams.board.store.tables import KEPT_SCORES, LABELS, RESULTS, TABLES, Table, TableName
@@ -210,36 +211,18 @@ class ClickHouseStore:
     def _drop_months(self, name: str, until: datetime, time: str) -> int:
         """Drops the partitions of months that ended at a time or before, and returns the number of their rows."""
         removed = 0
-        for month in self._old_months(name, until, time):
+        for month in old_months(self._rows, name, until, time):
             ((number,),) = self._rows(f"SELECT count(*) FROM {name} WHERE _partition_id = '{month}'")
             self._client.command(f"ALTER TABLE {name} DROP PARTITION ID '{month}'")
             removed += int(number)
         return removed
-
-    def _old_months(self, name: str, until: datetime, time: str) -> list[str]:
-        """Returns the partitions of months that ended at a time or before.
-
-        The partition of rows without a time is old if the newest of its rows is.
-        """
-        old = []
-        for (found,) in self._rows(f"SELECT DISTINCT _partition_id FROM {name} ORDER BY _partition_id"):
-            month = str(found)
-            if month == UNDATED:
-                newest = f"SELECT max({time}) FROM {name} WHERE _partition_id = '{UNDATED}'"
-                ((last,),) = self._rows(newest)
-                is_old = last < until.replace(tzinfo=last.tzinfo)
-            else:
-                is_old = _end_of(month) <= until
-            if is_old:
-                old.append(month)
-        return old
 
     def _keep_labelled(self, until: datetime) -> None:
         """Keeps what labels are compared with of the results that are removed next, in each of their versions."""
         names = ", ".join(f"`{name}`" for name in KEPT_SCORES.column_names)
         labelled = f"SELECT session_id, criterion FROM {LABELS.name} FINAL WHERE NOT withdrawn"
         for name in (RESULTS.name, f"replaced_{RESULTS.name}"):
-            for month in self._old_months(name, until, "written_at"):
+            for month in old_months(self._rows, name, until, "written_at"):
                 self._client.command(
                     f"INSERT INTO {KEPT_SCORES.name} ({names}) SELECT {names} FROM {name} FINAL "
                     f"WHERE _partition_id = '{month}' AND (session_id, metric) IN ({labelled})"
@@ -388,16 +371,6 @@ def _shown(url: str) -> tuple[str, str]:
     parts = urlsplit(url)
     port = f":{parts.port}" if parts.port else ""
     return f"{parts.scheme}://{parts.hostname}{port}{parts.path}", unquote(parts.password or "")
-
-
-def _end_of(month: str) -> datetime:
-    """Returns the end of a month that is written as the name of a partition.
-
-    >>> str(_end_of("202512"))
-    '2026-01-01 00:00:00'
-    """
-    year, number = divmod(int(month[:4]) * 12 + int(month[4:]), 12)
-    return datetime(year, number + 1, 1)  # noqa: DTZ001  # columns have times in UTC without a zone
 
 
 def _fits(row: tuple[Any, ...]) -> bool:
