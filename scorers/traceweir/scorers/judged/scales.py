@@ -214,6 +214,13 @@ class CategoryScale(ConfigModel):
 
 
 def _kind_of(scale: object) -> str | None:
+    # A scale is also read back from a scorer, where it is no longer the JSON of a config.
+    if isinstance(scale, CategoryScale):
+        return "scale-categories"
+    if isinstance(scale, NumberScale):
+        return "scale-number"
+    if isinstance(scale, YesNoScale):
+        return "scale-yes-no"
     if isinstance(scale, dict):
         return "scale-categories" if "categories" in scale else "scale-number"
     if isinstance(scale, NumberScale):

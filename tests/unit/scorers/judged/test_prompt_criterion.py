@@ -14,6 +14,8 @@ from traceweir.schemas.score import Score
 from traceweir.schemas.turns import Turn
 from traceweir.scorers.evaluation.config_problems import ConfigError
 from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.scorers.judged.labelled_cases import asking_once
+from traceweir.scorers.judged.prompt_criterion import PromptCriterion
 from traceweir.scorers.scripted_judge import ScriptedJudge
 
 POLITE = "An answer is polite if it greets.\n\nThe question:\n{question}\n\nThe answer, [[tag]] {a: 1}:\n{answer}"
@@ -206,6 +208,19 @@ def test_a_wrong_scale_has_one_problem_that_names_its_option(scale: JsonValue, p
     with pytest.raises(ConfigError) as found:
         read_plan({"criteria": {"mine": {"threshold": 3, "prompt": "{answer}", "scale": scale}}})
     assert found.value.problems == [f"criteria.mine.{problem}"]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scale", ["yes_no", MOOD, TOPICS])
+def test_a_criterion_with_any_scale_can_be_asked_once_with_its_labelled_cases(scale: JsonValue) -> None:
+    plan = read_plan({"criteria": {"mine": {"threshold": 1, "prompt": "{answer}", "scale": scale}}})
+    scorer = plan.metrics[0].scorer
+    assert isinstance(scorer, PromptCriterion)
+    once = asking_once(scorer)
+    assert isinstance(once, PromptCriterion)
+    assert once.scale == scorer.scale
+    # A warning of pydantic would be on the stderr of every command.
+    assert once.model_dump() == scorer.model_dump()
 
 
 def test_a_name_that_cannot_be_used_is_refused_in_words() -> None:
