@@ -176,7 +176,7 @@ def test_the_gate_can_require_a_metric_by_an_alias() -> None:
         ),
         (
             {"criteria": {"document_recall": {"threshold": 0.5, "k": 3}}},
-            "criteria.document_recall.k: there is no such option; no names are known here",
+            "criteria.document_recall.k: there is no such option; known: threshold, when",
         ),
     ],
 )

@@ -151,8 +151,18 @@ def rounds_of(conditions: Sequence[tuple[str, When | None]]) -> list[list[int]]:
     while left:
         ready = [name for name in left if waits[name] <= done]
         if not ready:
-            raise ValueError(f"{', '.join(sorted(left))} wait for each other; remove one of their conditions")
+            raise ValueError(_problem_of_circle({name: waits[name] for name in left}))
         rounds.append([index[name] for name in ready])
         done.update(ready)
         left = [name for name in left if name not in done]
     return rounds
+
+
+def _problem_of_circle(waits: Mapping[str, set[str]]) -> str:
+    names = set(waits)
+    # A criterion for which no other one waits only follows the circle.
+    while last := {name for name in names if not any(name in waits[other] for other in names)}:
+        names -= last
+    if len(names) == 1:
+        return f"{names.pop()} waits for itself; remove its condition, or name another criterion in it"
+    return f"{', '.join(sorted(names))} wait for each other; remove one of their conditions"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeGuard, TypeVar, get_args
 
 from pydantic import BaseModel, RootModel, ValidationError
@@ -70,7 +70,9 @@ def _shortened(problem: str) -> str:
     return f"{problem[: half - 1]}…{problem[-half:]}"
 
 
-def validated(model: type[Model], options: JsonObject, place: str, problems: list[str]) -> Model | None:
+def validated(
+    model: type[Model], options: JsonObject, place: str, problems: list[str], known: Iterable[str] = ()
+) -> Model | None:
     """Returns the validated options; if they are invalid, returns None and appends the reasons to `problems`.
 
     Args:
@@ -78,6 +80,7 @@ def validated(model: type[Model], options: JsonObject, place: str, problems: lis
         options: The options in the config.
         place: The path of the options in the config; empty for the top level.
         problems: The list of problems to append to.
+        known: Names of the options for the message about an unknown one; empty: those of the fields of the model.
     """
     try:
         return model.model_validate(options)
@@ -100,9 +103,8 @@ def validated(model: type[Model], options: JsonObject, place: str, problems: lis
         path = [str(part) for part in item["loc"] if not _BRANCH.fullmatch(str(part))]
         where = ".".join([place, *path] if place else path)
         if item["type"] == "extra_forbidden":
-            problems.append(
-                f"{where}: there is no such option; {did_you_mean(path[-1], _options_at(model, path[:-1]))}"
-            )
+            names = known if known and len(path) == 1 else _options_at(model, path[:-1])
+            problems.append(f"{where}: there is no such option; {did_you_mean(path[-1], names)}")
         else:
             rule = item["msg"].removeprefix("Value error, ")
             got = "" if isinstance(item["input"], dict | list) else f", not {shown(item['input'])}"
@@ -113,6 +115,11 @@ def validated(model: type[Model], options: JsonObject, place: str, problems: lis
 _OF_A_BRANCH = ("float_type", "dict_type")
 _BRANCH = re.compile(r"float|constrained-float|dict\[.*\]|function-.*|scale-.*")
 """The names of the branches of a union in the location of an error: pydantic's, and the tags of a scale."""
+
+
+def option_names(model: type[BaseModel]) -> set[str]:
+    """Returns the names of the options of a model, in each spelling."""
+    return _options_at(model, ())
 
 
 def _options_at(model: type[BaseModel], path: Sequence[str]) -> set[str]:

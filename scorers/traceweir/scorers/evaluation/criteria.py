@@ -13,7 +13,7 @@ from traceweir.schemas.judge_config import JudgeConfig
 from traceweir.scorers.base import Scorer
 from traceweir.scorers.databricks_names import RUNS_ON, full_name
 from traceweir.scorers.evaluation.cascade import When
-from traceweir.scorers.evaluation.config_problems import ConfigError, kind_of, validated
+from traceweir.scorers.evaluation.config_problems import ConfigError, kind_of, option_names, validated
 from traceweir.scorers.evaluation.metric import Metric, canonical, digest_of, metric_digest
 from traceweir.scorers.evaluation.own_criteria import is_own, misspelt_prompt, own_metric
 from traceweir.scorers.evaluation.registry import (
@@ -70,7 +70,8 @@ def metric_of(name: str, criterion: JsonValue, code: str | None) -> Metric:
     if kind is not None:
         if _ignores_intermediate_responses(name, kind):
             options = {key: option for key, option in options.items() if key not in IGNORED_ADK_OPTIONS}
-        scorer = validated(kind, options, spelled, problems)
+        known = option_names(kind) | {"threshold", "when"} | ({"settle_s"} if kind.judged else set())
+        scorer = validated(kind, options, spelled, problems, known)
         within = None if kind.informational else kind.range
     threshold = threshold_of(spelled, value, within, problems)
     problems += needless_wait(spelled, settle_s, scorer)

@@ -26,7 +26,10 @@ def cascade_problems(
             where = f"criteria.{metric.name}.when.any.{place}.metric"
             other = by_name.get(condition.metric)
             if other is None:
-                problems.append(f"{where}: {condition.metric!r} is not among the criteria")
+                hint = did_you_mean(condition.metric, by_name)
+                problems.append(
+                    f"{where}: {condition.metric!r} is not among the criteria; add it to criteria, or name another; {hint}"
+                )
             elif other.scorer is not None and other.scorer.level == "trace":
                 problems.append(f"{where}: {condition.metric} measures traces, and has no score of the session")
             elif shares[other.name] < 1:

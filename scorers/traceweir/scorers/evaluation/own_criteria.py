@@ -9,7 +9,7 @@ from typing import TypeGuard
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
-from traceweir.scorers.evaluation.config_problems import shown, validated
+from traceweir.scorers.evaluation.config_problems import option_names, shown, validated
 from traceweir.scorers.evaluation.metric import Metric, digest_of
 from traceweir.scorers.evaluation.registry import known_metrics
 from traceweir.scorers.evaluation.thresholds import threshold_of
@@ -17,6 +17,8 @@ from traceweir.scorers.spelling import MAX_NAME_CHARS
 
 PROMPT = "prompt"
 """The option that makes an entry of `criteria` a criterion of one's own."""
+_FIELDS_ONLY = {"name", "prompt_text"}
+"""Fields of the scorer that are no options: the key of the criterion, and the field of the option `prompt`."""
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")
 
 
@@ -60,7 +62,8 @@ def own_metric(name: str, criterion: JsonObject, problems: list[str]) -> Metric 
         problems.append(f"{name}.level: must be {' or '.join(LEVELS)}, not {shown(level)}")
     if problems or kind is None:
         return None
-    scorer = validated(kind, {**options, "name": name}, name, problems)
+    known = option_names(kind) - _FIELDS_ONLY | {"threshold", "level", "when", "settle_s"}
+    scorer = validated(kind, {**options, "name": name}, name, problems, known)
     if scorer is None:
         return None
     return Metric(name, threshold_of(name, threshold, scorer.value_range, problems), scorer, digest_of(name, scorer))

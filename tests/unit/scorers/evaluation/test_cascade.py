@@ -112,8 +112,12 @@ def test_the_condition_is_part_of_the_digest_of_the_config_and_of_no_result_id()
         ("always", "criteria.safety_v1.when: must be an object"),
         ({"any": []}, "criteria.safety_v1.when.any"),
         ({"any": [{"metric": "response_match_score"}]}, "set one of status, below and above, not 0"),
-        ({"any": [{"metric": "no_such", "below": 1}]}, "'no_such' is not among the criteria"),
-        ({"any": [{"metric": "safety_v1", "below": 1}]}, "safety_v1 wait for each other"),
+        (
+            {"any": [{"metric": "no_such", "below": 1}]},
+            "'no_such' is not among the criteria; add it to criteria, or name another; known: ",
+        ),
+        ({"any": [{"metric": "response_match_scor", "below": 1}]}, "did you mean 'response_match_score'?"),
+        ({"any": [{"metric": "safety_v1", "below": 1}]}, "criteria: safety_v1 waits for itself; remove its condition"),
         ({"any": [{"metric": "response_match_score", "below": 1}], "else": 2}, "criteria.safety_v1.when.else"),
     ],
 )
@@ -121,6 +125,16 @@ def test_a_condition_that_cannot_be_used_is_refused(when: JsonValue, problem: st
     with pytest.raises(ConfigError) as found:
         _plan(when)
     assert problem in str(found.value)
+
+
+def test_a_circle_is_named_without_the_criteria_that_only_follow_it() -> None:
+    def waiting_for(other: str) -> JsonValue:
+        return {"threshold": 1, "prompt": "{answer}", "when": {"any": [{"metric": other, "below": 1}]}}
+
+    criteria = {"one": waiting_for("two"), "two": waiting_for("one"), "third": waiting_for("one")}
+    with pytest.raises(ConfigError) as found:
+        read_plan({"criteria": criteria})
+    assert found.value.problems == ["criteria: one, two wait for each other; remove one of their conditions"]
 
 
 def test_a_criterion_that_the_gate_requires_has_no_condition() -> None:

@@ -230,6 +230,17 @@ def test_a_name_that_cannot_be_used_is_refused_in_words() -> None:
     assert found.value.problems == [f"criteria.My Criterion: {rule}"]
 
 
+def test_an_unknown_option_is_answered_with_the_options_that_the_criterion_has() -> None:
+    with pytest.raises(ConfigError) as found:
+        read_plan({"criteria": {"polite": {"threshold": 0.5, "prompt": "{answer}", "thresholds": 1}}})
+    assert found.value.problems == [
+        (
+            "criteria.polite.thresholds: there is no such option; did you mean 'threshold'? Known: history, "
+            "judgeModelOptions, judge_model_options, level, prompt, scale, settle_s, threshold, when"
+        )
+    ]
+
+
 def test_an_entry_whose_prompt_is_misspelt_is_no_unknown_metric() -> None:
     with pytest.raises(ConfigError) as found:
         read_plan({"criteria": {"polite": {"threshold": 0.5, "prompts": "{answer}"}}})
