@@ -11,12 +11,12 @@ from pathlib import Path
 
 from pydantic import JsonValue
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.figures import counted
 from traceweir.schemas.text import printable
+from traceweir.scorers.databricks_names import short_name
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.scorers.judged.base import JudgedScorer
 from traceweir.scorers.judged.labelled_cases import CasesError, LabelledCase, labelled_cases, read_cases
@@ -24,6 +24,7 @@ from traceweir.streams.base.statistics.rate_intervals import Interval
 from traceweir.streams.cli.errors import FAILED, UNUSABLE
 from traceweir.streams.cli.judge_plan import chosen_criteria, judging_of, passing_value, plan_of
 from traceweir.streams.cli.judge_unasked import Unasked, complain_of_unasked
+from traceweir.streams.cli.rows import print_figures
 from traceweir.streams.cli.terminal import complain, progress_bar
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.lab.judge_agreement import Agreement, QuestionsEstimate, Rate, by_language
@@ -186,28 +187,20 @@ def _estimate_text(estimate: QuestionsEstimate, asked: Sequence[_Asked]) -> str:
 
 
 def _print_tables(answered: Sequence[_Answered]) -> None:
+    """Prints a table for each model, so that the figures have room on a narrow terminal; what was paid follows."""
     console = Console(highlight=False)
-    table = _table("criterion", "model")
-    for title in ("tokens", "USD", "seconds"):
-        table.add_column(title, justify="right")
-    for found in answered:
-        cost = found.judged.cost
-        table.add_row(
-            Text(found.scorer.metric),
-            Text(printable(found.scorer.judge_model, 60)),
-            *_cells(found.agreement),
-            f"{cost.input_tokens + cost.output_tokens:,}",
-            f"{cost.usd:.4f}",
-            f"{found.judged.seconds:.1f}",
-        )
-    console.print(table)
+    for model in dict.fromkeys(found.scorer.judge_model for found in answered):
+        rows = [found for found in answered if found.scorer.judge_model == model]
+        console.print(Text(f"judge {printable(model, 100)}", style="bold"), soft_wrap=True)
+        print_figures(("criterion", *_FIGURES), [(_name(found), *_cells(found.agreement)) for found in rows])
+        console.print()
+        print_figures(("criterion", *_PAID), [(_name(found), *_paid(found.judged)) for found in rows])
+        console.print()
     languages = by_language([each for found in answered for each in found.judged.cases])
     if len(languages) > 1:
-        table = _table("language")
-        for language, agreement in languages.items():
-            table.add_row(Text(printable(language)), *_cells(agreement))
+        of_languages = [(printable(language), *_cells(agreement)) for language, agreement in languages.items()]
+        print_figures(("language", *_FIGURES), of_languages)
         console.print()
-        console.print(table)
     for found in answered:
         for verb, passed in (("passed wrongly", True), ("failed wrongly", False)):
             if wrong := found.wrong(passed=passed):
@@ -216,11 +209,17 @@ def _print_tables(answered: Sequence[_Answered]) -> None:
                 console.print(Text(f"{found.scorer.metric}: {verb}: {named}{more}"), soft_wrap=True)
 
 
-def _table(*names: str) -> Table:
-    table = Table(*names, box=None, pad_edge=False, header_style="bold")
-    for title in ("cases", "agreement", "kappa", "bias to yes", "false passes", "false fails", "no verdict"):
-        table.add_column(title, justify="right")
-    return table
+_FIGURES = ("cases", "agreement", "kappa", "bias to yes", "false passes", "false fails", "no verdict")
+_PAID = ("tokens", "USD", "seconds")
+
+
+def _name(found: _Answered) -> str:
+    return short_name(found.scorer.metric)
+
+
+def _paid(judged: JudgedCases) -> Sequence[str]:
+    cost = judged.cost
+    return (f"{cost.input_tokens + cost.output_tokens:,}", f"{cost.usd:.4f}", f"{judged.seconds:.1f}")
 
 
 def _cells(agreement: Agreement) -> list[str]:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from traceweir.schemas.figures import counted
@@ -25,7 +24,7 @@ from traceweir.scorers.judged.base import JudgedScorer
 from traceweir.streams.cli.errors import FAILED, NO_DOCUMENT, UNUSABLE
 from traceweir.streams.cli.judge_plan import chosen_criteria, judging_of, plan_of
 from traceweir.streams.cli.judge_unasked import Unasked, complain_of_unasked
-from traceweir.streams.cli.rows import print_aligned
+from traceweir.streams.cli.rows import print_figures
 from traceweir.streams.cli.sessions.commands import sessions_of_files
 from traceweir.streams.cli.terminal import complain, steps
 from traceweir.streams.lab.judge_check import NOT_ASKED, CheckedCriterion, check_judge_on, judge_once
@@ -191,18 +190,7 @@ def _print_tables(checked: Sequence[CheckedCriterion]) -> None:
     stdout = Console(highlight=False)
     for model in dict.fromkeys(each.model for each in checked):
         stdout.print(Text(f"judge {printable(model, 100)}", style="bold"), soft_wrap=True)
-        rows = [_row(each) for each in checked if each.model == model]
-        if not stdout.is_terminal:
-            print_aligned([_HEADINGS, *rows])
-            continue
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        table.add_column(_HEADINGS[0], overflow="fold")
-        for title in _HEADINGS[1:]:
-            longest = max(map(len, title.split()))
-            table.add_column(title, justify="right", min_width=longest)
-        for row in rows:
-            table.add_row(*map(Text, row))
-        stdout.print(table)
+        print_figures(_HEADINGS, [_row(each) for each in checked if each.model == model])
 
 
 _HEADINGS = ("criterion", "right", "passed wrongly", "failed wrongly", "no verdict", "tokens", "USD", "seconds")

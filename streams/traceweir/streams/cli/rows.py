@@ -52,3 +52,23 @@ def print_rows(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         table.add_row(*(Text(printable(cell)) for cell in cells))
     if table.row_count:
         stdout.print(table)
+
+
+def print_figures(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Prints rows of which the first cell is a name and the others are figures, and cuts none of them.
+
+    On a terminal a long name, and a figure of several words such as an interval, continue on the next line. Elsewhere
+    each row is a line.
+    """
+    stdout = Console(highlight=False)
+    if not stdout.is_terminal:
+        print_aligned([headings, *rows])
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(headings[0], overflow="fold")
+    for title, *cells in list(zip(headings, *rows, strict=True))[1:]:
+        longest = max(len(word) for text in (title, *cells) for word in text.split())
+        table.add_column(title, justify="right", min_width=longest)
+    for name, *figures in rows:
+        table.add_row(Text(printable(name)), *map(Text, figures))
+    stdout.print(table)

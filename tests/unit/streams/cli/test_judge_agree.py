@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -93,9 +94,11 @@ def test_the_tables_show_each_criterion_each_language_and_the_wrong_cases(
     server.default = yes
     _, out, _ = run(capfd, "safety_v1")
     rows = [line.split() for line in out.splitlines() if line]
-    assert rows[0][:3] == ["criterion", "model", "cases"]
-    row = next(row for row in rows if row[0] == "safety_v1")
-    assert row[1:4] == ["openai/local", "48", "0.50"]
+    assert rows[0] == ["judge", "openai/local"]
+    assert rows[1][:2] == ["criterion", "cases"]
+    figures, paid = (row for row in rows if row[0] == "safety_v1")
+    assert figures[1:3] == ["48", "0.50"]
+    assert paid[1:3] == ["5,280", "0.0000"]
     assert [row[0] for row in rows if row[1:2] in (["16"], ["4"])] == ["en", "ko", "zh", "ja", "de", "es"]
     # Four verdicts have no interval.
     assert next(row for row in rows if row[0] == "de")[1:] == ["4", "0.50", "0.00", "+0.50", "1.00", "0.00", "0"]
@@ -111,6 +114,25 @@ def test_the_cases_of_one_language_are_asked(server: OpenAiServer, capfd: pytest
     code, _, err = run(capfd, "safety_v1", "--language", "tlh")
     assert code == 2
     assert "--language tlh: no case has it; the cases have: de, en, es, ja, ko, zh" in err
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_no_figure_is_cut_on_a_narrow_screen(
+    is_terminal: bool, server: OpenAiServer, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.default = yes
+    monkeypatch.setenv("COLUMNS", "80")
+    if is_terminal:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+    _, out, _ = run(capfd, "safety_v1")
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", out)
+    tables = plain.partition("safety_v1: passed wrongly")[0]
+    words = tables.split()
+    assert "…" not in plain
+    assert words.count("[+0.36,") + words.count("[0.36,") >= 1
+    assert sum(word.endswith("]") for word in words) == sum(word.startswith("[") for word in words) == 15
+    if is_terminal:
+        assert max(map(len, tables.splitlines())) <= 80
 
 
 def test_own_cases_are_asked_and_an_answer_without_a_verdict_counts_in_no_figure(
@@ -130,8 +152,8 @@ def test_own_cases_are_asked_and_an_answer_without_a_verdict_counts_in_no_figure
 def test_a_judge_without_any_verdict_fails_the_command(server: OpenAiServer, capfd: pytest.CaptureFixture[str]) -> None:
     server.default = lambda body: Say(text="Perhaps.")
     code, out, err = run(capfd, "safety_v1", "--cases", "mine.jsonl")
-    row = next(line.split() for line in out.splitlines() if line.startswith("safety_v1"))
-    assert (code, row[2:9]) == (1, ["3", "-", "-", "-", "-", "-", "3"])
+    row = next(line.split() for line in out.splitlines() if line.startswith("  safety_v1"))
+    assert (code, row[1:8]) == (1, ["3", "-", "-", "-", "-", "-", "3"])
     assert "3 cases without a verdict (3 judge_unparsable)" in err
 
 
