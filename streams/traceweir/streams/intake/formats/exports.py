@@ -88,7 +88,7 @@ def _run_of_promptfoo(result: JsonObject) -> JsonObject:
 
 
 def _of_braintrust(found: JsonObject) -> list[JsonObject] | None:
-    is_row = "input" in found and not found.keys().isdisjoint({"output", "error"})
+    is_row = "input" in found and "messages" not in found and not found.keys().isdisjoint({"output", "error"})
     is_known = not found.keys().isdisjoint(_OF_BRAINTRUST - {"scores"}) or isinstance(found.get("scores"), dict)
     if not (is_row and is_known) or is_step_of_braintrust(found) or is_observation_of_langfuse(found):
         return None

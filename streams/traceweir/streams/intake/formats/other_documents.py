@@ -10,6 +10,7 @@ from traceweir.streams.intake.formats.langfuse_traces import is_observation_of_l
 from traceweir.streams.intake.formats.open_streams import is_piece
 from traceweir.streams.intake.formats.other_document import OtherDocument, possible
 from traceweir.streams.intake.formats.other_tools import OF_OTHER_TOOLS
+from traceweir.streams.intake.formats.run_logs import OF_RUN_LOGS
 from traceweir.streams.intake.formats.stored_endings import ADD_QUESTION, WITHOUT_QUESTION, error_alone, shown_error
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
@@ -41,38 +42,10 @@ def _is_preference(found: JsonObject) -> bool:
     return {"chosen", "rejected"} <= found.keys()
 
 
-def _is_line_of_claude_code(found: JsonObject) -> bool:
-    return {"sessionId", "uuid", "parentUuid"} <= found.keys()
-
-
-def _is_log_of_inspect(found: JsonObject) -> bool:
-    return (
-        isinstance(found.get("eval"), dict)
-        and "version" in found
-        and {"samples", "plan", "status"} & found.keys() != set()
-    )
-
-
-def _is_entry_of_bfcl(found: JsonObject) -> Sureness:
-    question = found.get("question")
-    nested = isinstance(question, list) and bool(question) and isinstance(question[0], list)
-    return possible("id" in found and nested and isinstance(found.get("function"), list))
-
-
-def _is_result_of_bfcl(found: JsonObject) -> Sureness:
-    measured = {"input_token_count", "output_token_count", "inference_log", "latency"}
-    return possible({"id", "result"} <= found.keys() and not measured.isdisjoint(found))
-
-
 def _is_message_of_thread(found: JsonObject) -> bool:
     listed = found.get("data")
     first = listed[0] if isinstance(listed, list) and listed else found
     return isinstance(first, dict) and first.get("object") == "thread.message"
-
-
-def _is_line_of_codex(found: JsonObject) -> Sureness:
-    kinds = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
-    return possible(isinstance(found.get("payload"), dict) and found.get("type") in kinds)
 
 
 def _is_message_of_pydantic_ai(found: JsonObject) -> bool:
@@ -92,10 +65,6 @@ def _is_untyped_response(found: JsonObject) -> Sureness:
     first = output[0] if isinstance(output, list) and output else None
     kinds = ("message", "function_call", "reasoning")
     return possible("object" not in found and isinstance(first, dict) and first.get("type") in kinds)
-
-
-def _is_results_of_tau2(found: JsonObject) -> bool:
-    return isinstance(found.get("simulations"), list) and "tasks" in found
 
 
 def _is_eval_set(found: JsonObject) -> bool:
@@ -194,40 +163,11 @@ OTHER_DOCUMENTS = (
         'chat transcript, {"messages": [...]}',
         _is_preference,
     ),
-    OtherDocument(
-        "a line of a log of Claude Code",
-        'write the `message` of each line of one session, in order, into one object: {"messages": [...]}',
-        _is_line_of_claude_code,
-    ),
-    OtherDocument(
-        "a log of Inspect",
-        "write each of its `samples` on a line of its own: the format openai-chat reads their `messages`",
-        _is_log_of_inspect,
-    ),
-    OtherDocument(
-        "the results of tau2-bench",
-        "write each of its `simulations` on a line of its own: the format openai-chat reads their `messages`",
-        _is_results_of_tau2,
-    ),
-    OtherDocument(
-        "an entry of the Berkeley Function Calling Leaderboard",
-        "it has questions and no answers; write what the agent said and called as a chat transcript",
-        _is_entry_of_bfcl,
-    ),
-    OtherDocument(
-        "a result of the Berkeley Function Calling Leaderboard",
-        "it has no questions; write what the agent was asked, said and called as a chat transcript",
-        _is_result_of_bfcl,
-    ),
+    *OF_RUN_LOGS,
     OtherDocument(
         "a message of a thread of OpenAI's Assistants API",
         'put the messages of the thread, oldest first, into one object: {"messages": [...]}',
         _is_message_of_thread,
-    ),
-    OtherDocument(
-        "a line of a log of Codex",
-        'write the `payload` of each response_item of one session, in order, into one object: {"messages": [...]}',
-        _is_line_of_codex,
     ),
     OtherDocument(
         "a message of Pydantic AI",

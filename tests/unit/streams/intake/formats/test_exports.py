@@ -357,3 +357,35 @@ def test_what_has_no_question_and_answer_of_its_own_is_refused_by_its_name(docum
 
     assert not found.records
     assert f"looks like {kind}: " in str(found.problem)
+
+
+def test_a_sample_of_inspect_is_its_messages_and_no_row_of_braintrust() -> None:
+    asked = {"role": "user", "content": "Weather?", "source": "input"}
+    call = {"id": "c1", "function": "weather", "arguments": {"city": "Oslo"}, "type": "function"}
+    messages = [
+        asked,
+        {"role": "assistant", "content": "", "source": "generate", "tool_calls": [call]},
+        {"role": "tool", "content": "rain", "tool_call_id": "c1", "function": "weather"},
+        {
+            "role": "assistant",
+            "content": [{"type": "reasoning", "reasoning": "Rain."}, {"type": "text", "text": "It rains."}],
+        },
+    ]
+    output = {"model": "m", "choices": [{"message": messages[3], "stop_reason": "stop"}]}
+    scores = {"match": {"value": "C"}}
+
+    found = only(
+        {
+            "id": 1,
+            "epoch": 1,
+            "input": "Weather?",
+            "target": "a",
+            "messages": messages,
+            "output": output,
+            "scores": scores,
+        }
+    )
+
+    assert (question(found), answer(found)) == ("Weather?", "It rains.")
+    assert [(each.name, each.args) for each in found.tool_uses] == [("weather", {"city": "Oslo"})]
+    assert [each.response for each in found.tool_responses] == ["rain"]

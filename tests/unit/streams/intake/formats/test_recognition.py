@@ -121,8 +121,36 @@ def test_the_surest_kind_counts_and_of_equally_sure_ones_the_first(
             "looks like a line of a log of Claude Code: write the `message` of each line",
         ),
         (
+            {"type": "file-history-snapshot", "messageId": "m", "snapshot": {}, "isSnapshotUpdate": False},
+            "looks like a line of a log of Claude Code that has no message: the messages of the session",
+        ),
+        (
+            {"type": "summary", "summary": "Count", "leafUuid": "u"},
+            "looks like a line of a log of Claude Code that has no message: the messages of the session",
+        ),
+        (
+            {"type": "queue-operation", "operation": "enqueue", "timestamp": "t", "sessionId": "s", "content": "Hi"},
+            "looks like a line of a log of Claude Code that has no message: the messages of the session",
+        ),
+        (
+            {"sessionId": "s", "uuid": "u", "parentUuid": None, "type": "system", "subtype": "local_command"},
+            "looks like a line of a log of Claude Code that has no message: the messages of the session",
+        ),
+        (
+            {"type": "assistant", "session_id": "s", "parent_tool_use_id": None, "message": {"role": "assistant"}},
+            "looks like a message that Claude Code or its SDK has written as JSON: write the prompt",
+        ),
+        (
+            {"type": "result", "subtype": "success", "session_id": "s", "result": "Seven.", "num_turns": 2},
+            "looks like a message that Claude Code or its SDK has written as JSON: write the prompt",
+        ),
+        (
             {"version": 2, "status": "success", "eval": {"task": "t"}, "samples": []},
             "looks like a log of Inspect: write each of its `samples` on a line of its own",
+        ),
+        (
+            {"id": 1, "epoch": 1, "input": "q", "target": "a", "scores": {"match": {"value": "C"}}},
+            "looks like the summary of a sample of Inspect, which has no messages: `inspect log dump`",
         ),
         (
             {"info": {}, "tasks": [], "simulations": [{"messages": []}]},
@@ -135,6 +163,22 @@ def test_the_surest_kind_counts_and_of_equally_sure_ones_the_first(
         (
             {"id": "simple_0", "result": "[f(x=1)]", "input_token_count": 3},
             "looks like a result of the Berkeley Function Calling Leaderboard: it has no questions",
+        ),
+        (
+            {"id": "multi_0", "question": [[{"role": "user", "content": "q"}]], "involved_classes": ["Files"]},
+            "looks like an entry of the Berkeley Function Calling Leaderboard: it has questions",
+        ),
+        (
+            {"id": "multi_0", "result": "Error during inference: x", "traceback": "T"},
+            "looks like a result of the Berkeley Function Calling Leaderboard: it has no questions",
+        ),
+        (
+            {"id": "simple_0", "ground_truth": [{"f": {"x": [1]}}]},
+            "looks like a score or a possible answer of the Berkeley Function Calling Leaderboard: it has no messages",
+        ),
+        (
+            {"id": "simple_0", "valid": False, "test_category": "simple", "error": ["x"], "prompt": {"id": "simple_0"}},
+            "looks like a score or a possible answer of the Berkeley Function Calling Leaderboard: it has no messages",
         ),
         (
             {"object": "list", "data": [{"object": "thread.message", "role": "user", "content": []}]},
