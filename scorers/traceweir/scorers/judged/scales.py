@@ -223,11 +223,7 @@ def _kind_of(scale: object) -> str | None:
         return "scale-yes-no"
     if isinstance(scale, dict):
         return "scale-categories" if "categories" in scale else "scale-number"
-    if isinstance(scale, NumberScale):
-        return "scale-number"
-    if isinstance(scale, CategoryScale):
-        return "scale-categories"
-    return "scale-yes-no" if scale == "yes_no" or isinstance(scale, YesNoScale) else None
+    return "scale-yes-no" if scale == "yes_no" else None
 
 
 Scale = Annotated[
