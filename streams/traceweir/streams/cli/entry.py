@@ -6,6 +6,7 @@ of a container, the worker would not even receive the signal. The OTLP endpoint 
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -29,7 +30,11 @@ def main() -> NoReturn:
             signal.signal(stop, partial(_end_before_start, STARTING[command]))
     from traceweir.streams.cli.main import main as run
 
-    run()
+    try:
+        run()
+    finally:
+        # Python looks for cycles among all objects before it ends: seconds of CPU with litellm's. Nobody waits for them.
+        gc.freeze()
 
 
 def _end_before_start(state: str, number: int, frame: object) -> NoReturn:
