@@ -23,6 +23,11 @@ _BLOCK_KINDS = MEDIA_KINDS | {
     *("text", "tool_use", "tool_result", "tool-call", "tool-result", "tool_call", "tool_call_response"),
 }
 """The kinds by which a list in a text is that of blocks."""
+_CONVERSE_BLOCKS = {
+    *("image", "document", "video", "audio", "reasoningContent", "citationsContent", "guardContent", "cachePoint"),
+    "searchResult",
+}
+"""The keys of blocks of a Converse API, beside texts, calls and results: a block has one of them, and no kind."""
 _SAY_NOTHING = REASONING_KINDS | {
     *("type", "role", "id", "index", "name", "metadata", "text", "content", "thoughtSignature", "thought_signature"),
     *(
@@ -66,7 +71,12 @@ def _known(block: dict[str, Any]) -> bool:
         return True
     if set(block) <= {"text"}:
         return bool(block)
-    return text_of(block.get("type")) in _BLOCK_KINDS
+    return is_converse_block(block) or text_of(block.get("type")) in _BLOCK_KINDS
+
+
+def is_converse_block(block: dict[str, Any]) -> bool:
+    """Returns whether an object is a block of a Converse API that is no text, such as an image or reasoning."""
+    return len(block) == 1 and all(key in _CONVERSE_BLOCKS and isinstance(block[key], dict) for key in block)
 
 
 def _read_block(block: dict[str, Any], message: SpanMessage, depth: int) -> None:
@@ -95,6 +105,9 @@ def _read_block(block: dict[str, Any], message: SpanMessage, depth: int) -> None
         _read_result(block, message)
     elif kind in REASONING_KINDS:
         return
+    elif _is_map(block, "citationsContent"):
+        # The answer's text, beside its sources.
+        read_content(block["citationsContent"].get("content"), message, depth + 1)
     elif kind == "refusal" and isinstance(block.get("refusal"), str):
         message.texts.append(block["refusal"])
     elif kind in MEDIA_KINDS and not isinstance(block.get("text"), str):

@@ -16,7 +16,7 @@ from traceweir.streams.intake.spans.attributes import ABSENT, structure, text_of
 from traceweir.streams.intake.spans.hosted_tools import read_hosted
 from traceweir.streams.intake.spans.message import HIDDEN, RequestedCall, Role, SpanMessage, ToolResult, is_hidden, said
 from traceweir.streams.intake.spans.message_calls import read_call, read_result_with_call
-from traceweir.streams.intake.spans.message_content import KIND_CHARS, MAX_DEPTH, read_content
+from traceweir.streams.intake.spans.message_content import KIND_CHARS, MAX_DEPTH, is_converse_block, read_content
 
 _ROLES: dict[str, Role] = {
     "system": "system",
@@ -81,7 +81,8 @@ def _is_block(value: dict[str, Any]) -> bool:
     """Returns whether an object is a part of a message, and no message."""
     if "role" in value or "kwargs" in value or "data" in value:
         return False
-    return "toolUse" in value or "toolResult" in value or set(value) == {"text"} or value.get("type") == "text"
+    is_typed = "toolUse" in value or "toolResult" in value or value.get("type") == "text"
+    return is_typed or set(value) == {"text"} or is_converse_block(value)
 
 
 def read_message(value: dict[str, Any], role: Role = "user") -> SpanMessage:

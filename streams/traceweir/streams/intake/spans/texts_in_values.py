@@ -14,7 +14,7 @@ from traceweir.streams.intake.spans.message import SpanMessage, asks_without_tex
 from traceweir.streams.intake.spans.messages import read_message, read_messages
 
 _QUESTION_KEYS = ("new_message", "task", "message", "question", "query", "user_query", "user_input", "user_message")
-_NESTED_KEYS = ("inputs", "input", "kwargs", "input_args", "messages", "contents", "prompt", "data", "args")
+_NESTED_KEYS = ("inputs", "input", "request", "kwargs", "input_args", "messages", "contents", "prompt", "data", "args")
 _ANSWER_KEYS = (
     "final_answer",
     "answer",

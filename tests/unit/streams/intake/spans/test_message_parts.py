@@ -9,6 +9,7 @@ import pytest
 from tests.support.spans import span
 
 from traceweir.streams.intake.spans.reader import read_trace
+from traceweir.streams.intake.spans.texts_in_values import question_in
 
 Message = dict[str, Any]
 ASKED: Message = {"role": "user", "content": "Weather?"}
@@ -242,3 +243,31 @@ def test_a_result_that_repeats_its_call_is_a_result() -> None:
     told = {"role": "tool", "tool_call_id": "c1", "tool_calls": [call], "content": "closed"}
     found = events_of([ASKED, asked, told], [said("assistant", {"type": "text", "text": "No."})])
     assert [each["response"] for each in found["tool.returned"]] == ["closed"]
+
+
+def test_blocks_of_bedrock_in_a_text_are_parts_and_no_text() -> None:
+    # Strands writes the content of a message as JSON in an event.
+    image = {"image": {"format": "png", "source": {"bytes": "QUJD"}}}
+    thought = {"reasoningContent": {"reasoningText": {"text": "Oslo..."}}}
+    cited = {"citationsContent": {"content": [{"text": "All day."}], "citations": [{"title": "Forecast"}]}}
+    asked = {"role": "user", "content": json.dumps([{"text": "Weather?"}, image])}
+    wrote = {"role": "assistant", "content": json.dumps([thought, {"text": "Rain."}, cited])}
+
+    events = events_of([asked], [wrote])
+
+    (started,) = events["invocation.started"]
+    (completed,) = events["invocation.completed"]
+    assert text_of(started["user_content"]) == "Weather?"
+    assert text_of(completed["final_response"]) == "Rain.\nAll day."
+    assert "not all of the question is text: 1 part of type 'image'" in str(events)
+    assert "QUJD" not in str(events)
+
+
+def test_the_parts_of_a_list_of_blocks_are_one_message() -> None:
+    question = question_in([{"text": "Weather?"}, {"image": {"format": "png", "source": {"bytes": "QUJD"}}}])
+    assert question == "Weather?"
+
+
+def test_a_question_in_a_request_in_the_inputs_is_found() -> None:
+    # A ResponsesAgent of MLflow has one argument, which is the request.
+    assert question_in({"request": {"input": [{"role": "user", "content": "Weather?"}]}}) == "Weather?"
