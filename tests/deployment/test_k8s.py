@@ -66,7 +66,7 @@ SECRETS = {
     "worker": KAFKA_SECRETS | {"TRACEWEIR_USER_ID_KEY": "traceweir-user-ids"},
     "topics": KAFKA_SECRETS,
     "dashboard": KAFKA_SECRETS
-    | {f"TRACEWEIR_DASHBOARD_{right}TOKEN": "traceweir-dashboard" for right in ("", "LABEL_", "READ_")},
+    | {f"TRACEWEIR_DASHBOARD_{right}TOKEN": "traceweir-dashboard" for right in ("", "FEEDBACK_", "LABEL_", "READ_")},
     "export": KAFKA_SECRETS
     | {
         "OTEL_EXPORTER_OTLP_HEADERS": "traceweir-export",
