@@ -192,7 +192,9 @@ def _includes(right: Right | None, needed: Right) -> bool:
 def _is_large(headers: dict[bytes, bytes]) -> bool:
     """Returns whether a request has a body that is too large for a label, or does not say how large it is."""
     given = headers.get(b"content-length", b"0")
-    return b"transfer-encoding" in headers or not given.isdigit() or int(given[:20]) > LARGEST_LABEL_BYTES
+    # Python refuses to read a number of thousands of digits.
+    digits = given.lstrip(b"0")[:20]
+    return b"transfer-encoding" in headers or not given.isdigit() or int(digits or b"0") > LARGEST_LABEL_BYTES
 
 
 def _right_of(headers: dict[bytes, bytes], tokens: Tokens) -> Right | None:
@@ -223,7 +225,12 @@ def _is_from_here(headers: dict[bytes, bytes]) -> bool:
     origin = headers.get(b"origin")
     if site is not None and site not in (b"same-origin", b"none"):
         return False
-    return origin is None or urlsplit(origin.decode("latin-1")).netloc == headers.get(b"host", b"").decode("latin-1")
+    host = headers.get(b"host", b"").decode("latin-1")
+    try:
+        return origin is None or urlsplit(origin.decode("latin-1")).netloc == host
+    except ValueError:
+        # It is no address.
+        return False
 
 
 def _is_local(host: bytes) -> bool:

@@ -71,6 +71,16 @@ async def test_a_name_that_the_sender_declares_is_marked(store: DuckDBStore, tak
     assert [(each.annotator, each.self_declared) for each in taken] == [("ana", True), ("this machine", True)]
 
 
+async def test_the_name_of_another_token_cannot_be_declared(store: DuckDBStore, taken: list[Label]) -> None:
+    async with client_of(store, taken.extend) as client:
+        for name in ("admin token", "this machine"):
+            refused = await client.post("/api/v1/labels", json=GIVEN | {"annotator": name}, headers=bearer(LABEL))
+            assert refused.status_code == 422
+            assert f"annotator: '{name}' is the name of another client" in refused.json()["detail"]
+        await client.post("/api/v1/labels", json=GIVEN | {"annotator": "label token"}, headers=bearer(LABEL))
+    assert [(each.annotator, each.self_declared) for each in taken] == [("label token", False)]
+
+
 async def test_feedback_is_of_the_kind_user_and_names_session_and_invocation(
     store: DuckDBStore, taken: list[Label]
 ) -> None:
@@ -133,7 +143,15 @@ async def test_a_large_request_is_refused_before_it_is_read(store: DuckDBStore, 
             "/api/v1/feedback", content=b" " * (LARGEST_LABEL_BYTES + 1), headers=bearer(FEEDBACK)
         )
         unknown = await client.post("/api/v1/feedback", content=endless(), headers=bearer(FEEDBACK))
-    assert (large.status_code, unknown.status_code) == (413, 413)
+        zeros = bearer(FEEDBACK) | {"content-length": "0" * 20 + str(LARGEST_LABEL_BYTES + 1)}
+        padded = await client.post("/api/v1/feedback", content=b" ", headers=zeros)
+    assert (large.status_code, unknown.status_code, padded.status_code) == (413, 413, 413)
+
+
+async def test_an_origin_that_is_no_address_is_refused(store: DuckDBStore, taken: list[Label]) -> None:
+    async with client_of(store, taken.extend) as client:
+        answer = await client.post("/api/v1/labels", json=GIVEN, headers=bearer(LABEL) | {"origin": "http://["})
+    assert (answer.status_code, taken) == (403, [])
 
 
 async def test_a_label_that_kafka_does_not_take_is_not_lost_in_silence(store: DuckDBStore) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from fastapi import APIRouter, HTTPException, Query, Request
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue
 
 from traceweir.schemas.labels import MAX_NAME_CHARS, MAX_NOTE_CHARS, Drawn, LabelKind, LabelVerdict
 from traceweir.streams.base.errors import NotReadyError
+from traceweir.streams.board.dashboard.access import Right
 from traceweir.streams.board.dashboard.api.answers import RETRY_AFTER, answer
 from traceweir.streams.board.dashboard.api.parameters import Limit
 from traceweir.streams.board.dashboard.context import Dashboard, Serving
@@ -18,6 +19,11 @@ from traceweir.streams.tools.labels.reading import LabelDefaults, label_of
 from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
 
 router = APIRouter()
+
+_LOCAL_CLIENT = "this machine"
+"""The annotator of a client that needs no token."""
+_PROVEN_NAMES = frozenset((_LOCAL_CLIENT, *(f"{right} token" for right in get_args(Right))))
+"""The names that the dashboard gives itself."""
 
 _Id = Annotated[str | None, Field(min_length=1, max_length=1_024)]
 _Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
@@ -96,12 +102,17 @@ def _taken(
         raise HTTPException(503, "labels cannot be taken: this dashboard has no Kafka", RETRY_AFTER)
     right = request.scope.get("traceweir.right")
     columns: dict[str, JsonValue] = given.model_dump(mode="json", exclude_none=True)
-    own_name = f"{right} token" if right is not None else "this machine"
+    own_name = f"{right} token" if right is not None else _LOCAL_CLIENT
+    if given.annotator in _PROVEN_NAMES and given.annotator != own_name:
+        # It would replace the label of the client that this name proves.
+        raise HTTPException(
+            422, f"annotator: {given.annotator!r} is the name of another client: send its token, or another name"
+        )
     try:
         label = label_of({**columns, "kind": kind}, LabelDefaults(annotator=own_name), dashboard.options.now())
     except InputError as error:
         raise HTTPException(422, str(error)) from None
-    if given.annotator is None and right is not None:
+    if given.annotator in (None, own_name) and right is not None:
         label = label.model_copy(update={"self_declared": False})
     try:
         write([label])
