@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from traceweir.schemas.base import JsonObject, explain
+from traceweir.schemas.figures import counted
 from traceweir.schemas.labels import Label
 from traceweir.schemas.score import Score
 from traceweir.schemas.text import printable
@@ -23,8 +24,10 @@ from traceweir.scorers.spelling import did_you_mean
 from traceweir.streams.base.statistics.agreement import LabelAgreement, agreement
 from traceweir.streams.base.statistics.label_plan import (
     BAR,
+    POWER,
     Assumed,
     labels_for_bar,
+    labels_for_certificate,
     labels_for_difference,
     labels_for_people,
     labels_for_rate,
@@ -53,6 +56,12 @@ def run_agreement(labels: Path, results: Path, criterion: str | None, *, as_json
     if found is None:
         return FAILED
     known = [(group, made) for group in found.groups if (made := _agreement(group)) is not None]
+    for group in found.groups:
+        if unsure := _unsure(group):
+            name = printable(group.measured.criterion, 100)
+            complain(
+                f"criterion {name!r}: {counted(unsure, 'label')} unsure, or of annotators who differ, and not in the table"
+            )
     if as_json:
         for group, made in known:
             _print_json(_names(group.measured) | _agreement_document(made, group))
@@ -97,9 +106,9 @@ def run_rate(
 def run_plan(criterion: str, tpr: float, tnr: float, rate: float, half_width: float, *, as_json: bool) -> int:
     """Prints how many labels are needed, and returns the exit code."""
     assumed = Assumed(rate=rate, passing=tpr, failing=tnr)
-    good = labels_for_bar(tpr)
-    bad = labels_for_bar(tnr)
-    certified = None if good is None or bad is None else math.ceil(max(good / rate, bad / (1 - rate)))
+    # Of labels that are drawn apart, both must succeed.
+    good, bad = (labels_for_bar(each, power=math.sqrt(POWER)) for each in (tpr, tnr))
+    certified = labels_for_certificate(assumed)
     numbers: JsonObject = {
         "criterion": criterion,
         "half_width": half_width,
@@ -121,7 +130,7 @@ def run_plan(criterion: str, tpr: float, tnr: float, rate: float, half_width: fl
     table.add_row(
         _count(numbers["difference_each_version"]), f"of each of two versions, their difference to +/- {half_width:g}"
     )
-    table.add_row(_count(certified), f"{proof}: {_count(good)} good and {_count(bad)} bad answers")
+    table.add_row(_count(certified), f"{proof}; or {_count(good)} good and {_count(bad)} bad answers")
     console.print(Text(printable(criterion, 200)))
     console.print(table)
     if certified is None:
@@ -181,6 +190,12 @@ def _agreement(group: LabelledScores) -> LabelAgreement | None:
         return None
     labelled = group.subjects.labelled(group.subjects.truth)
     return agreement(labelled) if len(labelled.truth) else None
+
+
+def _unsure(group: LabelledScores) -> int:
+    if group.subjects is None or group.subjects.quantity == "mean":
+        return 0
+    return int(group.subjects.unsure.sum())
 
 
 def _calibration(group: LabelledScores) -> Calibration | None:
@@ -271,6 +286,7 @@ def _agreement_document(made: LabelAgreement, group: LabelledScores) -> JsonObje
     interval = made.kappa_interval
     return {
         "labels": counts.good + counts.bad,
+        "unsure": _unsure(group),
         "both_pass": counts.good_passed,
         "both_fail": counts.bad - counts.bad_passed,
         "only_judge_passes": counts.bad_passed,

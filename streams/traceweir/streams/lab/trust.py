@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traceweir.schemas.labels import Label, label_id
+from traceweir.schemas.labels import Label
 from traceweir.schemas.score import Score
 from traceweir.streams.base.statistics.rate_statement import JudgedSubjects
 
@@ -61,10 +61,25 @@ def joined(scores: Iterable[Score], labels: Iterable[Label]) -> Joined:
     sessions = {session for session, _, _ in segments}
     unused = Counter[str]()
     wanted: dict[tuple[str, Subject], list[Label]] = defaultdict(list)
-    for label in _latest_labels(labels):
+    latest: dict[tuple[str, ...], tuple[Label, int | None, set[int]]] = {}
+    for label in sorted(labels, key=lambda each: each.occurred_at):
         about = label.subject
         where = segments.get((about.session_id, about.level, about.subject_id), set())
         segment = next(iter(where)) if about.segment is None and len(where) == 1 else about.segment
+        # A label that names the only segment and one that names none are about the same.
+        key = (
+            about.session_id,
+            str(segment),
+            about.level,
+            about.subject_id,
+            label.criterion,
+            label.annotator,
+            label.kind,
+        )
+        unused["the annotator has given a later label"] += key in latest
+        latest[key] = label, segment, where
+    for label, segment, where in latest.values():
+        about = label.subject
         reason = _unusable(label, criteria, sessions)
         if reason is None and segment is None and where:
             reason = "the session has several segments, and the label names none"
@@ -75,7 +90,7 @@ def joined(scores: Iterable[Score], labels: Iterable[Label]) -> Joined:
         else:
             unused[str(reason)] += 1
     groups = [_group(key, found, wanted, unused) for key, found in sorted(measured.items())]
-    return Joined(groups, dict(sorted(unused.items())))
+    return Joined(groups, dict(sorted((+unused).items())))
 
 
 def _latest_scores(scores: Iterable[Score]) -> list[Score]:
@@ -84,15 +99,6 @@ def _latest_scores(scores: Iterable[Score]) -> list[Score]:
         earlier = found.get(score.result_id)
         if earlier is None or (score.revision, score.attempt) >= (earlier.revision, earlier.attempt):
             found[score.result_id] = score
-    return list(found.values())
-
-
-def _latest_labels(labels: Iterable[Label]) -> list[Label]:
-    found: dict[str, Label] = {}
-    for label in labels:
-        key = label_id(label.subject, label.criterion, label.annotator, label.kind)
-        if key not in found or label.occurred_at >= found[key].occurred_at:
-            found[key] = label
     return list(found.values())
 
 
@@ -142,9 +148,9 @@ def _group(
     labelled = {subject: wanted[key.criterion, subject] for subject in scores if (key.criterion, subject) in wanted}
     for subject in labelled.keys() - valued.keys():
         unused["the judge gave no verdict"] += len(labelled[subject])
-    in_numbers = any(
-        label.value is not None for subject in labelled.keys() & valued.keys() for label in labelled[subject]
-    )
+    given = [label for subject in labelled.keys() & valued.keys() for label in labelled[subject]]
+    # The more frequent form counts: one label in another form must not cost all others.
+    in_numbers = 2 * sum(label.value is not None for label in given) > sum(label.verdict != "unsure" for label in given)
     verdicts = {
         subject: number for subject, score in valued.items() if (number := _verdict(score, in_numbers)) is not None
     }
@@ -157,17 +163,19 @@ def _group(
         chance = 1.0 if score.inclusion_probability is None else score.inclusion_probability
         truth, drawn = _truth(labelled.get(subject, ()), score, numbers, unused, in_numbers)
         rows.append((verdict, chance, places.setdefault(subject[0], len(places)), truth, drawn))
-        if not in_numbers and not np.isnan(truth) and truth != verdict:
+        if not np.isnan(truth) and truth != verdict:
             disagreements.append((subject[0], subject[3]))
     for subject in (labelled.keys() & valued.keys()) - verdicts.keys():
-        unused["the score has no threshold or is off the scale from 0 to 1"] += len(labelled[subject])
+        chosen = valued[subject].inclusion_probability == 0
+        reason = "has the probability 0" if chosen else "has no threshold or is off the scale from 0 to 1"
+        unused[f"the score {reason}"] += len(labelled[subject])
     if not rows:
         return LabelledScores(key, None, ())
     columns = np.array(rows, float).T
     subjects = JudgedSubjects(
         columns[0], columns[1], columns[2].astype(np.intp), columns[3], columns[4], not_evaluated=missing
     )
-    return LabelledScores(key, subjects, disagreements)
+    return LabelledScores(key, subjects, disagreements if subjects.quantity == "rate" else ())
 
 
 def _verdict(score: Score, in_numbers: bool) -> float | None:
@@ -191,8 +199,8 @@ def _truth(
     said = []
     drawn = np.nan
     for label in labels:
-        if label.subject.revision is not None and label.subject.revision != score.revision:
-            unused["a later revision has replaced the one that was seen"] += 1
+        if (stale := _not_of_revision(label.subject.revision, score.revision)) is not None:
+            unused[stale] += 1
             continue
         answer = _answer(label, score, numbers, in_numbers)
         if isinstance(answer, str):
@@ -205,14 +213,25 @@ def _truth(
     return (said[0] if len(set(said)) == 1 else np.nan), drawn
 
 
+def _not_of_revision(seen: int | None, scored: int) -> str | None:
+    """Returns why a label is not about the revision that was scored; None if it is."""
+    if seen is None:
+        return "the session has several revisions, and the label names none" if scored else None
+    if seen > scored:
+        return "the results do not have the revision that was seen yet"
+    return "a later revision has replaced the one that was seen" if seen < scored else None
+
+
 def _answer(label: Label, score: Score, numbers: Mapping[str, float | None], in_numbers: bool) -> float | str:
     """Returns the number of a label, not a number for `unsure`, or why it is not used."""
     if label.verdict == "unsure":
         return np.nan
     if in_numbers:
         if label.value is None:
-            return "a verdict, where other labels of the criterion are numbers"
+            return "a verdict, where most labels of the criterion are numbers"
         return label.value if 0 <= label.value <= 1 else "off the scale: a value is from 0 to 1"
+    if label.value is not None:
+        return "a number, where most labels of the criterion are verdicts"
     if label.category is not None:
         number = numbers.get(label.category)
         if number is None or score.threshold is None:

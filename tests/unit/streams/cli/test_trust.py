@@ -126,6 +126,9 @@ def test_labels_of_another_time_correct_a_window_without_labels(capsys: pytest.C
     assert found["method"] == "rogan-gladen"
     assert found["low"] <= RATE <= found["high"]
     assert "assumes that the judge errs as it did" in found["sentence"]
+    unsure = [label(window[0].session_id, "unsure"), *labels]
+    _, out, _ = run(capsys, "rate", *written(window, unsure), "--calibration", "earlier.jsonl", "--json")
+    assert "The interval does not count 1 unsure label." in json.loads(out)["sentence"]
 
 
 def test_without_labels_that_calibrate_the_rate_cannot_be_said(capsys: pytest.CaptureFixture[str]) -> None:
@@ -161,6 +164,64 @@ def test_the_later_label_counts_and_a_withdrawn_one_does_not(capsys: pytest.Capt
     found = json.loads(out)
     assert (found["labels"], found["both_pass"], found["only_judge_passes"]) == (2, 1, 1)
     assert "1 not used: withdrawn" in err
+    assert "2 not used: the annotator has given a later label" in err
+
+
+def test_labels_with_and_without_the_only_segment_are_of_one_annotator(capsys: pytest.CaptureFixture[str]) -> None:
+    unknown = LabelSubject(session_id="s0", revision=0, level="session")
+    labels = [label("s0", "pass", subject=unknown), label("s0", "fail", occurred_at=TIME + timedelta(days=1))]
+    _, out, err = run(capsys, "agreement", *written([score("s0", True)], labels), "--json")
+    found = json.loads(out)
+    assert (found["labels"], found["only_judge_passes"], found["unsure"]) == (1, 1, 0)
+    assert "1 not used: the annotator has given a later label" in err
+
+
+def test_labels_whose_truth_is_open_are_counted_beside_the_agreement(capsys: pytest.CaptureFixture[str]) -> None:
+    labels = [label("s0", "pass"), label("s1", "unsure")]
+    _, out, err = run(capsys, "agreement", *written([score("s0", True), score("s1", True)], labels), "--json")
+    found = json.loads(out)
+    assert (found["labels"], found["unsure"]) == (1, 1)
+    assert "criterion 'helpful': 1 label unsure, or of annotators who differ, and not in the table" in err
+
+
+def test_one_number_among_verdicts_costs_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    scores = [score(f"s{number}", True) for number in range(4)]
+    labels = [*(label(f"s{number}", "pass") for number in range(3)), label("s3", None, value=0.5)]
+    _, out, err = run(capsys, "agreement", *written(scores, labels), "--json")
+    assert json.loads(out)["labels"] == 3
+    assert "1 not used: a number, where most labels of the criterion are verdicts" in err
+
+
+def test_a_label_of_a_score_that_was_not_drawn_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    scores = [score("s0", True), score("s1", True, inclusion_probability=0.0)]
+    _, out, err = run(capsys, "agreement", *written(scores, [label("s0", "pass"), label("s1", "pass")]), "--json")
+    assert json.loads(out)["labels"] == 1
+    assert "1 not used: the score has the probability 0" in err
+
+
+def test_disagreements_of_numbers_that_are_verdicts_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    labels = [label("s0", None, value=1.0), label("s1", None, value=0.0)]
+    _, out, _ = run(capsys, "agreement", *written([score("s0", True), score("s1", True)], labels), "--json")
+    found = json.loads(out)
+    assert found["only_judge_passes"] == 1
+    assert found["disagreements"] == [{"session_id": "s1", "subject": "s1"}]
+
+
+@pytest.mark.parametrize(
+    ("revision", "reason"),
+    [
+        (None, "the session has several revisions, and the label names none"),
+        (2, "the results do not have the revision that was seen yet"),
+    ],
+)
+def test_a_label_of_another_or_no_revision_does_not_count(
+    revision: int | None, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    subject = LabelSubject(session_id="s0", segment=0, revision=revision, level="session")
+    files = written([score("s0", True, revision=1)], [label("s0", "pass", subject=subject)])
+    code, out, err = run(capsys, "agreement", *files)
+    assert (code, out) == (1, "")
+    assert f"1 not used: {reason}" in err
 
 
 def test_unsure_labels_and_annotators_who_differ_widen_the_interval(capsys: pytest.CaptureFixture[str]) -> None:
@@ -264,7 +325,7 @@ def test_the_plan_counts_labels_for_a_rate_a_difference_and_a_proof(capsys: pyte
     assert code == 0
     assert found["rate"] < found["rate_people_only"] == 245
     assert found["rate"] < found["difference_each_version"] < 2.1 * found["rate"]
-    assert (found["certified_good"], found["certified_bad"], found["certified"]) == (30, 82, 411)
+    assert (found["certified_good"], found["certified_bad"], found["certified"]) == (44, 112, 449)
 
 
 def test_a_judge_below_the_bar_cannot_be_planned_to_pass(capsys: pytest.CaptureFixture[str]) -> None:

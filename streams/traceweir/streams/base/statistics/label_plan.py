@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+from traceweir.streams.base.statistics.intervals import Floats
 from traceweir.streams.base.statistics.prediction_powered import on_scale
 from traceweir.streams.base.statistics.rate_intervals import exact_lower_bound, rate_interval
 
@@ -14,6 +18,8 @@ POWER = 0.8
 """The probability with which a plan for that must succeed."""
 MOST_LABELS = 1_000_000
 _MOST_ERRORS = 5_000
+_RARE = 1e-9
+"""Probability of numbers of good answers that a plan leaves out."""
 _MANY = 1e12
 """Stands for so many judged subjects that their sampling adds nothing."""
 
@@ -102,6 +108,35 @@ def labels_for_bar(rate: float, bar: float = BAR, power: float = POWER) -> int |
         if binom.cdf(errors, number, 1 - rate) >= power:
             return number
     return None
+
+
+def labels_for_certificate(assumed: Assumed, bar: float = BAR, power: float = POWER) -> int | None:
+    """Returns how many labels of subjects that are drawn at random put both exact lower bounds of a judge at the bar.
+
+    Both do with the given probability together, also where the draw has fewer good or bad answers than expected. None if
+    TPR or TNR is not above the bar, or if more than `MOST_LABELS` are needed.
+
+    >>> labels_for_certificate(Assumed(rate=0.8, passing=0.8, failing=0.95))
+    """
+    if min(assumed.passing, assumed.failing) <= bar:
+        return None
+    return _least(lambda number: _chance_of_certificate(assumed, number, bar) >= power)
+
+
+def _chance_of_certificate(assumed: Assumed, labels: int, bar: float) -> float:
+    """Returns the probability that both bounds reach the bar, over the number of good answers among the labels."""
+    from scipy.stats import binom
+
+    first, last = binom.ppf((_RARE, 1 - _RARE), labels, assumed.rate)
+    good = np.arange(int(first), int(last) + 1)
+
+    def reached(number: NDArray[np.intp], rate: float) -> Floats:
+        # The bound is at the bar if at the bar so few errors had a probability of 5 % at most.
+        errors = binom.ppf(0.05, number, 1 - bar) - 1
+        return np.asarray(binom.cdf(errors, number, 1 - rate), float)
+
+    together = reached(good, assumed.passing) * reached(labels - good, assumed.failing)
+    return float(binom.pmf(good, labels, assumed.rate) @ together)
 
 
 def _half(low: float, high: float) -> float:

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from traceweir.schemas.figures import counted
 from traceweir.streams.base.statistics.agreement import agreement
 from traceweir.streams.base.statistics.clustered_sample import Numbers, weighted_mean
 from traceweir.streams.base.statistics.intervals import Floats
@@ -222,10 +223,13 @@ def _inside(rate: float) -> float:
 def _sentence(stated: RateStatement, half_width: float) -> str:
     noun = "pass rate" if stated.quantity == "rate" else "mean"
     more = (
-        "no number of labels is enough" if stated.more_labels is None else f"about {stated.more_labels:,} more labels"
+        "no number of labels is enough"
+        if stated.more_labels is None
+        else f"about {stated.more_labels:,} more label{'' if stated.more_labels == 1 else 's'}"
     )
     if stated.value is None or stated.low is None or stated.high is None:
-        return f"The true {noun} cannot be said yet: {more} for +/- {half_width:g}. The judge says {stated.raw:.3f}."
+        text = f"The true {noun} cannot be said yet: {more} for +/- {half_width:g}. The judge says {stated.raw:.3f}."
+        return text + (f" {counted(stated.unsure, 'label')} unsure." if stated.unsure else "")
     text = f"People would give a {noun} of {stated.value:.3f}, between {stated.low:.3f} and {stated.high:.3f} (95 %)"
     if stated.low <= stated.raw <= stated.high:
         text += f"; the judge's {stated.raw:.3f} is within this."
@@ -235,7 +239,9 @@ def _sentence(stated: RateStatement, half_width: float) -> str:
     if stated.method == "rogan-gladen":
         text += " This assumes that the judge errs as it did on the labels of the other time."
     if stated.unsure:
-        text += f" The interval allows for {stated.unsure} unsure labels."
+        # The other time has its own labels: an interval from there contains nothing of these.
+        held = "does not count" if stated.method == "rogan-gladen" else "allows for"
+        text += f" The interval {held} {counted(stated.unsure, 'unsure label')}."
     if stated.worst is not None and stated.best is not None:
         text += f" Only {stated.coverage:.1%} have a verdict; over all, the {noun} can be {stated.worst:.3f} to {stated.best:.3f}."
     if stated.more_labels != 0:

@@ -9,6 +9,7 @@ from traceweir.streams.base.statistics.label_plan import (
     Assumed,
     expected_half_width,
     labels_for_bar,
+    labels_for_certificate,
     labels_for_people,
     labels_for_rate,
 )
@@ -50,3 +51,17 @@ def test_a_plan_for_the_bar_succeeds_as_often_as_it_says() -> None:
     right = np.random.default_rng(1).binomial(number, 0.95, 4_000)
     succeeded = np.mean([exact_lower_bound(each, number) >= 0.8 for each in right])
     assert succeeded >= 0.8 - 0.02
+
+
+@pytest.mark.parametrize(("rate", "passing", "failing"), [(0.5, 0.95, 0.95), (0.8, 0.95, 0.9), (0.3, 0.9, 0.95)])
+def test_a_plan_for_a_certificate_succeeds_as_often_as_it_says(rate: float, passing: float, failing: float) -> None:
+    number = labels_for_certificate(Assumed(rate, passing, failing))
+    assert number is not None
+    random = np.random.default_rng(1)
+    good = random.binomial(number, rate, 4_000)
+    pairs = ((good, random.binomial(good, passing)), (number - good, random.binomial(number - good, failing)))
+    reached = [
+        [exact_lower_bound(right, size) >= 0.8 for size, right in zip(*map(np.ndarray.tolist, pair), strict=True)]
+        for pair in pairs
+    ]
+    assert np.mean(np.logical_and(*reached)) == pytest.approx(0.81, abs=0.03)
