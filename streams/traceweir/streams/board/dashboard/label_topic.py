@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 
 from traceweir.schemas.labels import Label
+from traceweir.streams.base.errors import NotReadyError
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.tools.labels.topic import labels_writer, write_labels
 
@@ -29,7 +30,12 @@ class LabelTopic:
 
         Raises:
             KafkaUnreachableError: no broker answers.
-            NotReadyError: the topic is missing or wrong, or Kafka did not accept a label.
+            NotReadyError: the topic is missing or wrong, or Kafka did not accept a label, or one before it, in time.
         """
-        with self._writing:
+        # Without Kafka, requests that wait for each other would occupy all threads, and no page would be answered.
+        if not self._writing.acquire(timeout=ANSWER_WITHIN_S):
+            raise NotReadyError("Kafka has not accepted the labels before this one yet. Send it again")
+        try:
             write_labels(self._writer, labels)
+        finally:
+            self._writing.release()
