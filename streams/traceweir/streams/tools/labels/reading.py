@@ -139,8 +139,8 @@ def label_of(given: Mapping[str, JsonValue], defaults: LabelDefaults, at: dateti
     cells.setdefault("kind", defaults.kind)
     # A file proves no name.
     cells["self_declared"] = True
-    if isinstance(word := cells.get("verdict"), str):
-        small = word.strip().lower()
+    if isinstance(word := cells.get("verdict"), str | bool):
+        small = str(word).strip().lower()
         cells["verdict"] = _WORDS.get(small, small)
     about: JsonObject = {name: cells.pop(name) for name in _SUBJECT if name in cells}
     about.setdefault("level", _level(about))

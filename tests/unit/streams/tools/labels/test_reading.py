@@ -92,6 +92,13 @@ def test_json_lines_are_read_as_documents_of_the_topic_and_as_flat_rows(tmp_path
     assert [each.partition(": line ")[2][:11] for each in found.problems] == ["2: is not J", "4: is not a"]
 
 
+@pytest.mark.parametrize(("written", "verdict"), [(True, "pass"), (False, "fail"), ("True", "pass")])
+def test_true_and_false_are_verdicts_in_json_too(tmp_path: Path, written: bool | str, verdict: str) -> None:
+    row = {"session_id": "s", "criterion": "c", "verdict": written, "annotator": "a"}
+    (label,) = read(tmp_path, "l.jsonl", json.dumps(row)).labels
+    assert label.verdict == verdict
+
+
 def test_a_file_cannot_claim_that_a_token_proves_the_name(tmp_path: Path) -> None:
     row = {"session_id": "s", "criterion": "c", "verdict": "pass", "annotator": "root", "self_declared": False}
     (label,) = read(tmp_path, "l.jsonl", json.dumps(row)).labels
