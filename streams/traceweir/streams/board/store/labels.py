@@ -157,8 +157,11 @@ def labels(
     joined: list[JudgedLabel] = []
     for row in found:
         # The latest comes first, so that it is there before those that it replaces.
-        own = (row["annotator"], row["kind"], row["criterion"], *_subject(row), row["segment"])
         of_subject = scores.get((*_subject(row), row["criterion"]), ())
+        segments = {each["segment"] for each in of_subject}
+        # A label that names the only segment and one that names none are about the same.
+        segment = next(iter(segments)) if row["segment"] is None and len(segments) == 1 else row["segment"]
+        own = (row["annotator"], row["kind"], row["criterion"], *_subject(row), segment)
         waits = row["written_at"] > stored(now - WAITS)
         absent: Standing = "not_scored" if row["session_id"] in known else "waiting" if waits else "unknown"
         joined.extend(_joined(row, of_subject, "replaced" if own in latest else None, absent))

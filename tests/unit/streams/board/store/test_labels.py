@@ -153,6 +153,14 @@ def test_of_two_labels_of_one_annotator_the_later_one_counts(store: Store) -> No
     assert [(each.verdict, each.standing) for each in read(store)] == [("pass", "current"), ("fail", "replaced")]
 
 
+def test_a_label_that_names_no_segment_is_replaced_by_a_later_one_of_the_only_segment(store: Store) -> None:
+    score = make_score("a", METRIC, 0.9)
+    store.write(scores_batch(score))
+    unknown = about(score).model_copy(update={"segment": None})
+    send(store, label(unknown, verdict="pass"), label(about(score), occurred_at=NOW + timedelta(hours=1)))
+    assert [(each.verdict, each.standing) for each in read(store)] == [("fail", "current"), ("pass", "replaced")]
+
+
 def test_labels_of_two_annotators_both_count(store: Store) -> None:
     score = make_score("a", METRIC, 0.9)
     store.write(scores_batch(score))
