@@ -48,7 +48,8 @@ FOR_LABEL = (
 """The addresses that a client with the right `label` can send to; others need `admin`."""
 LARGEST_LABEL_BYTES = 65_536
 """The largest request with a label or with feedback."""
-_OF_LABELS = ("/api/labels", "/api/v1/labels", *FOR_FEEDBACK)
+OF_LABELS = ("/api/labels", "/api/v1/labels", *FOR_FEEDBACK)
+"""The addresses that take labels and feedback; both go to Kafka, and change nothing that the dashboard shows."""
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 _POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
@@ -124,7 +125,7 @@ def guarded(application: Application, tokens: Tokens) -> Application:
             await _refuse(send_with_headers, 421, sentence)
         elif scope["method"] not in _SAFE_METHODS and not _is_from_here(headers):
             await _refuse(send_with_headers, 403, "a page of another site cannot change anything here")
-        elif path in _OF_LABELS and scope["method"] not in _SAFE_METHODS and _is_large(headers):
+        elif path in OF_LABELS and scope["method"] not in _SAFE_METHODS and _is_large(headers):
             sentence = (
                 f"a label has at most {LARGEST_LABEL_BYTES} bytes, as the header Content-Length says: shorten its note"
             )

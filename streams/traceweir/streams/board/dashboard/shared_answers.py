@@ -13,7 +13,7 @@ from time import monotonic
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from traceweir.streams.board.dashboard.access import ASSETS, LOGIN
+from traceweir.streams.board.dashboard.access import ASSETS, LOGIN, OF_LABELS
 from traceweir.streams.board.dashboard.api.addresses import PREFIX, versioned
 from traceweir.streams.board.dashboard.api.answers import problem_answer
 from traceweir.streams.board.dashboard.turns import AnswerTurns, TooManyWaitError
@@ -74,15 +74,23 @@ class SharedAnswers:
             of a former state is given for as long as `PAUSES`, `WAIT_S` and `EARLIER_S` say.
         turns: Limits how many answers are computed at a time.
         clock: Returns the seconds of a clock that never goes back.
+        taking: Limits how many labels are taken at a time; None: as many as answers, beside them.
     """
 
     def __init__(
-        self, app: ASGIApp, state: Callable[[], Hashable], turns: AnswerTurns, clock: Callable[[], float] = monotonic
+        self,
+        app: ASGIApp,
+        state: Callable[[], Hashable],
+        turns: AnswerTurns,
+        clock: Callable[[], float] = monotonic,
+        taking: AnswerTurns | None = None,
     ) -> None:
         self._app = app
         self._state = state
         self._turns = turns
         self._clock = clock
+        # A label waits for Kafka, which may be away just when people look at the pages.
+        self._taking = taking or AnswerTurns()
         self._changes = 0
         self._kept: dict[Hashable, _Answer] = {}
         self._computed: dict[tuple[Hashable, int], asyncio.Task[_Answer]] = {}
@@ -96,6 +104,10 @@ class SharedAnswers:
         try:
             if scope["method"] == "GET" and path in SHARED:
                 answer = await self._shared(scope)
+            elif scope["method"] not in _READING and path in OF_LABELS:
+                async with self._taking:
+                    await self._app(scope, receive, send)
+                return
             else:
                 async with self._turns:
                     try:

@@ -228,6 +228,42 @@ async def test_an_answer_that_was_begun_before_a_change_is_not_given_after_it(co
     assert work.computed == ["/", "/views", "/"]
 
 
+LABELS = ("/api/labels", "/api/v1/labels", "/api/feedback", "/api/v1/feedback")
+
+
+@pytest.mark.parametrize("path", LABELS)
+async def test_a_label_changes_no_answer_that_is_kept(path: str, connect: Connect) -> None:
+    work = Work()
+    work.may_end.set()
+    client = connect(shared(work, Shown()))
+    await client.get("/")
+    await client.post(path)
+
+    assert (await client.get("/")).text == "/ 1"
+
+
+async def test_labels_that_wait_for_kafka_take_no_turn_of_a_page_and_are_few(connect: Connect) -> None:
+    work = Work()
+    waiting = asyncio.Event()
+
+    async def slow(scope: Any, receive: Any, send: Any) -> None:
+        if scope["method"] == "POST":
+            await waiting.wait()
+        await work(scope, receive, send)
+
+    work.may_end.set()
+    client = connect(SharedAnswers(slow, lambda: 0, AnswerTurns(at_once=1, most=0), taking=AnswerTurns(1, 1)))
+    sent = [asyncio.create_task(client.post(path)) for path in LABELS[:2]]
+    await asyncio.sleep(0)
+    page = await asyncio.wait_for(client.get("/"), 10)
+    refused = await client.post(LABELS[2])
+    waiting.set()
+
+    assert page.status_code == 200
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
+    assert [answer.status_code for answer in await asyncio.gather(*sent)] == [200, 200]
+
+
 class Echo:
     """An application whose answer contains what it is told of who asks."""
 
