@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, get_args
 
-from traceweir.schemas.score import Cause, NotEvaluated, ReportedStatus
+from traceweir.schemas.score import GATE, Cause, NotEvaluated, ReportedStatus
 from traceweir.streams.board.dashboard.page.answers import one_of
 from traceweir.streams.board.dashboard.page.filters import FilterError
-from traceweir.streams.board.store.conditions import NO_CAUSE, Conditions
+from traceweir.streams.board.store.conditions import NO_CAUSE, TRACE_VALUE, Conditions
 from traceweir.streams.board.store.paging import OF_METRIC, Order, Place, place_of
 
 STATUSES = get_args(ReportedStatus)
@@ -94,3 +94,17 @@ def _number(name: str, text: str) -> float:
     if not math.isfinite(value):
         raise FilterError(f"{name} is not a number")
     return value
+
+
+def can_fail(parameters: Mapping[str, object]) -> bool:
+    """Returns whether a failed result of a criterion can meet the parameters of a list.
+
+    >>> can_fail({"user_id": "a", "status": None}), can_fail({"cause": "judge_unavailable"}), can_fail({"metric": "gate"})
+    (True, False, False)
+    """
+    return (
+        parameters.get("status") in (None, "FAILED")
+        and parameters.get("reason") is None
+        and parameters.get("cause") is None
+        and parameters.get("metric") not in (GATE, TRACE_VALUE)
+    )

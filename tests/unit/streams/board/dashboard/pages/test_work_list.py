@@ -194,6 +194,28 @@ async def test_the_ten_worst_sessions_of_a_tenant_are_three_clicks_away_and_two_
     assert len(orjson.loads(evalset.read_bytes())["eval_cases"]) == 10
 
 
+async def test_worst_sessions_are_offered_where_a_criterion_can_have_failed(tmp_path: Path, visit: Open) -> None:
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW)
+    missing: dict[str, Any] = {"not_evaluated_because": "error", "cause": "judge_unavailable"}
+    site.add_sessions(1)
+    name = session_id_of(0)
+    site.add(
+        make_score(name),
+        make_score(name, "gate", 0.0),
+        make_score(name, "asked", None, **missing),
+    )
+    client = visit(replace(site, now=NOW + HOUR / 60))
+
+    page = unescape((await client.get("/sessions?span=7d")).text)
+    offered = re.findall(r'href="([^"]*)" aria-label="worst sessions of', page)
+    assert "cause=judge_unavailable" in page
+    assert "metric=gate" in page
+    assert [link for link in offered if "cause=" in link or "metric=gate" in link] == []
+    assert [link for link in offered if "metric=response_match_score" in link]
+    for narrowed in ("cause=judge_unavailable", "reason=error", "status=NOT_EVALUATED", "metric=gate"):
+        assert "worst sessions of" not in (await client.get(f"/sessions?span=7d&{narrowed}")).text
+
+
 @pytest.mark.parametrize("name", ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)"])
 async def test_a_cell_that_a_spreadsheet_would_run_is_a_text(name: str, tmp_path: Path, visit: Open) -> None:
     site = Site(open_store(tmp_path / "store.duckdb"), now=NOW)

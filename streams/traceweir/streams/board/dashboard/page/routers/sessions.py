@@ -28,6 +28,7 @@ from traceweir.streams.board.dashboard.page.work_list import (
     PAGE_LENGTHS,
     REASONS,
     STATUSES,
+    can_fail,
     listed_by,
     position_of,
 )
@@ -84,6 +85,7 @@ def show_sessions(request: Request, dashboard: Serving) -> HTMLResponse:
         ),
         facets=facets(dashboard.store, filters.selection, listed.conditions, readable),
         facet_labels=FACET_LABELS,
+        can_fail=can_fail,
         condition_labels=CONDITION_LABELS,
         statuses=STATUSES,
         reasons=REASONS,
