@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from typing import Any
 
 from traceweir.schemas.finish_reasons import finish_in
 from traceweir.schemas.result_parts import data_url_kind
 from traceweir.streams.intake.spans.attributes import structure
-from traceweir.streams.intake.spans.conventions import sources_of
+from traceweir.streams.intake.spans.conventions import keys_of, sources_of
 from traceweir.streams.intake.spans.conventions.source import Rank, Source, read_all
-from traceweir.streams.intake.spans.dialects import input_messages
+from traceweir.streams.intake.spans.dialects import input_messages, output_messages
+from traceweir.streams.intake.spans.message import SpanMessage, unread_question
 from traceweir.streams.intake.spans.messages import read_message, read_messages
 from traceweir.streams.intake.spans.span import Span
 from traceweir.streams.intake.spans.texts_in_values import media_in, newest_user_text
@@ -23,6 +26,7 @@ _ANSWERS = tuple(source for source in _ALL_ANSWERS if source.rank < Rank.REST)
 _LAST_ANSWERS = tuple(source for source in _ALL_ANSWERS if source.rank is Rank.REST)
 _ANSWER_KEYS = tuple(dict.fromkeys(source.key for source in _ALL_ANSWERS))
 _QUESTION_KEYS = tuple(dict.fromkeys(source.key for source in _QUESTIONS))
+_ASKED_KEYS = (*_QUESTION_KEYS, *keys_of(lambda each: each.histories))
 _AGENT_TEXTS = sources_of(lambda each: each.agent_texts)
 
 
@@ -51,17 +55,32 @@ def last_message_on(node: Node) -> str:
 
 
 def unread_question_on(node: Node) -> Counter[str]:
-    """Returns how many parts of each kind of the question that a span tells are no text: data URLs in its input."""
-    return _unread(node.span, _QUESTION_KEYS)
+    """Returns how many parts of each kind of the question that a span tells are no text: in its messages, or data URLs."""
+    span = node.span
+    if found := unread_question(input_messages(span)):
+        return found
+    of_values = ((media_in(value), unread_question(_messages(value))) for value in _values(span, _ASKED_KEYS))
+    return next((found for each in of_values for found in each if found), Counter())
 
 
 def unread_answer_on(node: Node) -> Counter[str]:
-    """Returns how many parts of each kind of the answer that a span tells are no text: data URLs in its output."""
-    return _unread(node.span, _ANSWER_KEYS)
+    """Returns how many parts of each kind of the answer that a span tells are no text: in its messages, or data URLs."""
+    written = output_messages(node.span)[-1:]
+    if written and written[0].unread:
+        return written[0].unread
+    return next((found for value in _values(node.span, _ANSWER_KEYS) if (found := media_in(value))), Counter())
 
 
-def _unread(span: Span, keys: tuple[str, ...]) -> Counter[str]:
-    return next((found for key in keys if (found := media_in(span.attributes.get(key)))), Counter())
+def _values(span: Span, keys: tuple[str, ...]) -> Iterator[Any]:
+    return (span.attributes[key] for key in keys if key in span.attributes)
+
+
+def _messages(value: Any) -> list[SpanMessage]:
+    """Returns the messages in a value; none if it is no list of messages, nor an object with one."""
+    found = structure(value)
+    found = found.get("messages") if isinstance(found, dict) else found
+    are_messages = isinstance(found, list) and all(isinstance(each, dict) and "role" in each for each in found)
+    return read_messages(found) if are_messages else []
 
 
 def finish_on(node: Node) -> str:

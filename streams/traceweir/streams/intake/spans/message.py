@@ -132,6 +132,13 @@ def asks_without_text(messages: Sequence[SpanMessage], place: int) -> bool:
     return is_wordless and before is not None and before.role == "assistant" and bool(before.text) and not before.calls
 
 
+def unread_question(messages: Sequence[SpanMessage]) -> Counter[str]:
+    """Returns how many parts of each kind of the newest message of the user are no text."""
+    # Some APIs have the results of tools in messages of the user.
+    asked = next((each for each in reversed(messages) if each.role == "user" and not each.results), None)
+    return asked.unread if asked is not None else Counter()
+
+
 def newest_turn(messages: Sequence[SpanMessage]) -> list[SpanMessage]:
     """Returns the messages after the newest question of the user."""
     asked = (

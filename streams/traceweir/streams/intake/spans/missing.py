@@ -16,7 +16,7 @@ from traceweir.streams.intake.spans.conventions.seen import SeenInvocation
 from traceweir.streams.intake.spans.dialects import finish_in_outputs, finish_reasons
 from traceweir.streams.intake.spans.frame_content import unread_answer_on, unread_question_on
 from traceweir.streams.intake.spans.identity import own_agent_name
-from traceweir.streams.intake.spans.message import is_hidden, newest_turn
+from traceweir.streams.intake.spans.message import is_hidden, newest_turn, unread_question
 from traceweir.streams.intake.spans.missing_calls import is_interrupted, is_open, missing_of_calls
 from traceweir.streams.intake.spans.model_calls import ModelCall, last_of
 from traceweir.streams.intake.spans.reasons import reason_of
@@ -129,12 +129,10 @@ def _of_parts_without_text(
     turn: TurnSpans, models: Sequence[ModelCall], last: ModelCall | None, *, question: str, answer: str
 ) -> dict[str, str]:
     """Tells which parts of the question and of the answer are no text, such as images."""
-    inputs = models[0].inputs if models else []
-    # Some APIs have the results of tools in messages of the user.
-    asked = next((each for each in reversed(inputs) if each.role == "user" and not each.results), None)
+    asked = unread_question(models[0].inputs) if models else None
     parts: dict[str, str] = {}
     frames = [] if turn.bare else turn.roots
-    of_question = [asked.unread] if asked is not None and asked.unread else map(unread_question_on, frames[:1])
+    of_question = [asked] if asked else map(unread_question_on, frames[:1])
     for sentence in not_text("question", question, of_question):
         parts["question"] = sentence
     written = [message.unread for message in last.outputs if message.unread] if last is not None else []

@@ -1,0 +1,85 @@
+"""Parts of a question or an answer that are no text are named when only the span of an agent tells the messages."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.support.spans import span
+
+from traceweir.streams.intake.spans.reader import read_trace
+from traceweir.streams.intake.spans.span import Span, SpanEvent
+
+AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"}
+WHAT = "What is this?"
+IMAGE = {"type": "image", "image": "aGk="}
+NO_QUESTION = "the question is no text: 1 part of type 'image'"
+NOT_ALL = "not all of the question is text: 1 part of type 'image'"
+
+
+def by_type(*spans: Span) -> dict[str, dict[str, Any]]:
+    return {event["type"]: event for event in read_trace(list(spans)).events}
+
+
+def of_strands(asked: Any, written: Any) -> Span:
+    user = SpanEvent("gen_ai.user.message", 1, {"content": json.dumps(asked)})
+    chosen = SpanEvent("gen_ai.choice", 2, {"message": json.dumps(written), "finish_reason": "end_turn"})
+    found = span(1, 0, "invoke_agent desk", {**AGENT, "gen_ai.system": "strands-agents"})
+    found.events.extend([user, chosen])
+    return found
+
+
+def of_mastra(*content: Any) -> Span:
+    asked = json.dumps([{"role": "user", "content": list(content)}])
+    told = {
+        "mastra.span.type": "agent_run",
+        "mastra.agent_run.input": asked,
+        "mastra.agent_run.output": '{"text": "A."}',
+    }
+    return span(1, 0, "invoke_agent desk", {**AGENT, **told})
+
+
+def of_pydantic_ai(*parts: Any) -> Span:
+    answer = {"role": "assistant", "parts": [{"type": "text", "content": "A."}]}
+    history = json.dumps([{"role": "user", "parts": list(parts)}, answer])
+    return span(1, 0, "agent run", {"agent_name": "desk", "pydantic_ai.all_messages": history, "final_result": "A."})
+
+
+def of_messages(*parts: Any) -> Span:
+    asked = json.dumps([{"role": "user", "parts": list(parts)}])
+    answer = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "A."}]}])
+    return span(1, 0, "desk", {**AGENT, "gen_ai.input.messages": asked, "gen_ai.output.messages": answer})
+
+
+@pytest.mark.parametrize(
+    ("agent", "missing"),
+    [
+        (of_strands([{"text": WHAT}, {"image": {"format": "png"}}], [{"text": "A."}]), NOT_ALL),
+        (of_strands([{"image": {"format": "png"}}], [{"text": "A."}]), NO_QUESTION),
+        (of_mastra({"type": "text", "text": WHAT}, IMAGE), NOT_ALL),
+        (of_mastra(IMAGE), NO_QUESTION),
+        (of_pydantic_ai({"type": "text", "content": WHAT}, IMAGE), NOT_ALL),
+        (of_messages({"type": "text", "content": WHAT}, IMAGE), NOT_ALL),
+        (of_messages(IMAGE), NO_QUESTION),
+    ],
+)
+def test_parts_of_a_question_on_the_span_of_an_agent_are_named(agent: Span, missing: str) -> None:
+    events = by_type(agent)
+    assert events["invocation.started"]["missing"] == [missing]
+    assert events["invocation.completed"]["final_response"]["parts"] == [{"text": "A."}]
+
+
+def test_parts_of_an_answer_on_the_span_of_an_agent_are_named() -> None:
+    video = {"video": {"format": "mp4", "source": {"bytes": "aGk="}}}
+    events = by_type(of_strands([{"text": WHAT}], [{"text": "A."}, video]))
+    assert "missing" not in events["invocation.started"]
+    assert "not all of the answer is text: 1 part of type 'video'" in events["invocation.completed"]["missing"]
+
+
+def test_an_image_of_a_former_question_is_no_part_of_the_question() -> None:
+    former = {"role": "user", "content": [IMAGE, {"type": "text", "text": WHAT}]}
+    asked = [former, {"role": "assistant", "content": "A lamp."}, {"role": "user", "content": "Why?"}]
+    told = {"mastra.agent_run.input": json.dumps(asked), "mastra.agent_run.output": '{"text": "A."}'}
+    started = by_type(span(1, 0, "invoke_agent desk", {**AGENT, **told}))["invocation.started"]
+    assert (started["user_content"]["parts"], "missing" in started) == ([{"text": "Why?"}], False)
