@@ -11,8 +11,11 @@ from traceweir.streams.intake.spans.hosted_tools import read_grounding
 from traceweir.streams.intake.spans.message import RequestedCall, SpanMessage, is_hidden, said
 from traceweir.streams.intake.spans.messages import read_message, read_messages
 
-PYTHON_TEXT = re.compile(r"[A-Za-z_.]{0,128}[A-Z]\w{0,64}\([\w.]{1,64}=")
-"""The beginning of Python's text of an object, which instrumentations write where they cannot serialize.
+PYTHON_TEXT = re.compile(
+    r"[A-Za-z_.]{0,128}[A-Z]\w{0,64}\([\w.]{1,64}=|<[A-Za-z_][^\n]{0,400} at 0x[0-9A-Fa-f]{1,16}>{1,2}\s*\Z"
+)
+"""The beginning of Python's text of an object, or the whole of one with an address, which instrumentations write where
+they cannot serialize.
 
 Names are bounded: with unbounded ones, the time grows with the square of a long word in an agent's text.
 """

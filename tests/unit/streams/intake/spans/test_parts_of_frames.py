@@ -83,3 +83,11 @@ def test_an_image_of_a_former_question_is_no_part_of_the_question() -> None:
     told = {"mastra.agent_run.input": json.dumps(asked), "mastra.agent_run.output": '{"text": "A."}'}
     started = by_type(span(1, 0, "invoke_agent desk", {**AGENT, **told}))["invocation.started"]
     assert (started["user_content"]["parts"], "missing" in started) == ([{"text": "Why?"}], False)
+
+
+@pytest.mark.parametrize("text", ["<PIL.Image.Image image mode=RGB size=8x8 at 0x7F3A>", "<desk.Lamp object at 0x12>"])
+def test_an_answer_that_is_pythons_text_of_an_object_is_none(text: str) -> None:
+    told = {"openinference.span.kind": "AGENT", "agent.name": "desk", "input.value": '{"task": "Draw."}'}
+    completed = by_type(span(1, 0, "CodeAgent.run", {**told, "output.value": text}))["invocation.completed"]
+    assert "final_response" not in completed
+    assert any(each.startswith("the answer is not in the spans: ") for each in completed["missing"])

@@ -139,7 +139,7 @@ def _read_text(span: Span, _: object) -> str:
     if first_text(span.attributes, "output.mime_type") == _JSON:
         return ""
     text = first_text(span.attributes, "output.value")
-    return "" if is_hidden(text) else text
+    return "" if is_hidden(text) or PYTHON_TEXT.match(text) else text
 
 
 def _parameters(span: Span, value: object) -> Any:
