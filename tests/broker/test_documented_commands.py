@@ -19,7 +19,7 @@ pytestmark = pytest.mark.broker
 
 ENDLESS = {"broker", "worker", "demo", "otlp", "dashboard", "up", "export", "canary"}
 """Commands that run until Ctrl-C; other tests run them."""
-APART = {"diff", "embedder", "judge", "shadow"}
+APART = {"diff", "embedder", "judge", "shadow", "trust"}
 """Commands that need files, models, a provider or transactions that this test does not have; tests/unit/docs parses them."""
 OF_CHALLENGERS = {"--challenger", "promote"}
 """Words of commands that need a champion; tests/broker/test_config_challenger.py runs them."""
@@ -54,6 +54,7 @@ def test_the_commands_run_in_the_order_of_their_needs(
     monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", servers)
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     shutil.copy(ROOT / "examples" / "eval.json", tmp_path)
+    (tmp_path / "labels.csv").write_text("session_id,verdict\nchat-4711,pass\n", "utf-8")
 
     def check(command: Shown) -> None:
         monkeypatch.chdir(tmp_path / command.folder)

@@ -34,7 +34,7 @@ CONFIG: dict[str, Any] = {
     "judge": {"structured_output": "always", "prices": {"openai/local": {"input": 1, "output": 2}}},
 }
 MEASURED = {*RUNS_ON, *map(full_name, CONFIG["criteria"])}
-DIFFERS = {"evaluated_at", "occurred_at"}
+DIFFERS = {"evaluated_at", "occurred_at", "segment_opened_at"}
 """Fields that differ between two runs: the times of arrival and of scoring."""
 
 
