@@ -172,8 +172,10 @@ def make(partitions: int, closing: Mapping[str, Any], *, hold: bool) -> Flow:
 def last_contents(flow: Flow) -> dict[str, dict[object, Any]]:
     """Returns the last record per segment, score and trace in every topic, of any revision.
 
-    Left out are the parts that can differ: times of evaluation, offsets on candidates, and values that depend on novelty.
+    Left out are the parts that can differ: times of evaluation, the time of the record that was read first, offsets on
+    candidates, and values that depend on novelty.
     """
+    varying = {"revision", "occurred_at", "first_record_at", "segment_opened_at"}
     found: dict[str, dict[object, Any]] = defaultdict(dict)
     last = {(session["session_id"], session["segment"]): session["revision"] for session in flow.sessions()}
     for topic, names in (
@@ -187,7 +189,7 @@ def last_contents(flow: Flow) -> dict[str, dict[object, Any]]:
             criterion = content.get("metric") == "response_match_score"
             if criterion and content["revision"] < last[content["session_id"], content["segment"]]:
                 continue
-            content = {name: part for name, part in content.items() if name not in ("revision", "occurred_at")}
+            content = {name: part for name, part in content.items() if name not in varying}
             content |= {"partition": message.partition, "key": message.key}
             found[topic][tuple(content[name] for name in names)] = content
     return found

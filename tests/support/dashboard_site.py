@@ -136,6 +136,8 @@ def _built(site: Site) -> Application:
         retention=site.retention,
         challengers=_OfAsked("challengers"),
         configs=lambda: _ASKED.get().configs,
+        # Labels are taken, and go nowhere.
+        write_labels=lambda labels: None,
         health=lambda: _ASKED.get().health,
     )
     return create_application(Dashboard(store, options, live), Tokens(site.token))

@@ -165,10 +165,15 @@ async def test_the_head_of_a_stream_ends(site: Site, visit: Open) -> None:
     assert not site.live.streams
 
 
-async def test_another_method_is_refused_with_those_that_are_answered(site: Site, visit: Open) -> None:
-    answer = await visit(site.application()).delete("/api/v1/overview")
+@pytest.mark.parametrize(
+    ("path", "methods"), [("/api/v1/overview", "GET, HEAD"), ("/api/v1/labels", "GET, HEAD, POST")]
+)
+async def test_another_method_is_refused_with_those_that_are_answered(
+    path: str, methods: str, site: Site, visit: Open
+) -> None:
+    answer = await visit(site.application()).delete(path)
 
-    assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
+    assert (answer.status_code, answer.headers["allow"]) == (405, methods)
     assert answer.json()["detail"]
 
 

@@ -61,9 +61,8 @@ async def _refuse(request: Request, error: Exception) -> Response:
     match error:
         case StarletteHTTPException():
             headers = dict(error.headers or {})
-            if headers.get("Allow") == "GET":
-                # FastAPI does not know that HEAD is answered.
-                headers["Allow"] = "GET, HEAD"
+            if "Allow" in headers:
+                headers["Allow"] = ", ".join(_methods_of(request, headers["Allow"]))
             return problem_answer(request.url.path, error.status_code, str(error.detail), headers)
         case RequestValidationError():
             problems = [f"{each['loc'][-1]}: {each['msg']}" for each in error.errors()]
@@ -75,6 +74,13 @@ async def _refuse(request: Request, error: Exception) -> Response:
     return problem_answer(
         request.url.path, 500, f"the dashboard failed with {type(error).__name__}; its log says where"
     )
+
+
+def _methods_of(request: Request, allowed: str) -> list[str]:
+    """Returns the methods of an address. FastAPI names those of one function, and does not know that HEAD is answered."""
+    documented = request.app.openapi()["paths"].get(request.scope["path"], ())
+    methods = {*allowed.split(", "), *(method.upper() for method in documented)}
+    return sorted(methods | {"HEAD"} if "GET" in methods else methods)
 
 
 def problem_answer(path: str, status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
