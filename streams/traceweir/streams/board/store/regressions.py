@@ -86,6 +86,7 @@ def regressions(store: Readable, selection: Selection, changes: Sequence[Change]
         for at, split in enumerate(splits)
         if (pair := _pair(each.level, by_agent, split, at)) is not None
     }
+    pairs = {key: pair for key, pair in pairs.items() if not _is_of_all(pairs, *key)}
     worse: dict[_Slice, tuple[int, TestedDifference]] = {}
     for (each, at), found in differences_of(pairs, simultaneous=True).items():
         is_surer = each not in worse or found.surely > worse[each][1].surely
@@ -101,6 +102,20 @@ def regressions(store: Readable, selection: Selection, changes: Sequence[Change]
         times_left_out=len(times) - len(splits),
         left_out=left_out,
     )
+
+
+def _is_of_all(pairs: Mapping[tuple[_Slice, int], Pair], compared: _Slice, at: int) -> bool:
+    """Returns whether a value of a dimension has all results that are compared, so that it would repeat their row."""
+    whole = pairs.get((compared._replace(dimension="", value=""), at))
+    if not compared.dimension or whole is None:
+        return False
+    own = pairs[compared, at]
+    # The results of a value are a part of all results: if there are as many of them, they are the same.
+    return (_number(own.first), _number(own.second)) == (_number(whole.first), _number(whole.second))
+
+
+def _number(sample: Sample) -> tuple[int, int]:
+    return sample.judged, sample.moments.number if sample.moments is not None else 0
 
 
 def _sides(

@@ -101,6 +101,19 @@ def test_a_slice_that_falls_alone_is_found(store: Store) -> None:
     assert (surest.dimension, surest.value, surest.after, surest.after_results) == ("environment", "staging", 0.0, 30)
 
 
+def test_a_value_that_all_results_have_repeats_no_row(store: Store) -> None:
+    def session(minute: int, is_new: bool) -> dict[str, Any]:
+        is_staging = minute % 4 == 0
+        model = "small" if is_staging else "large"
+        return {"value": float(minute % 10 < (3 if is_new else 9)), "app_name": "desk", "model": model}
+
+    store.write(scores_batch(*scores(session)))
+
+    found = answer(store).found
+
+    assert {each.dimension for each in found} == {None, "model"}
+
+
 def test_a_mean_is_worse_by_the_direction_of_its_metric(store: Store) -> None:
     def session(minute: int, is_new: bool) -> dict[str, Any]:
         return {"value": minute % 7 + 5.0 * is_new, "threshold": None}
