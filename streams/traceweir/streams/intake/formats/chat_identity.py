@@ -31,8 +31,11 @@ def field_of(document: JsonObject, name: str) -> JsonValue:
 
 
 def dimensions_of(document: JsonObject) -> JsonObject:
-    """Returns the usable dimensions; never `labels`, which in a recording can tell the outcome."""
-    found = {name: field_of(document, name) for name in Dimensions.model_fields if name != "labels"}
+    """Returns the usable dimensions; of the labels only `case_id`, because others can tell the outcome in a recording."""
+    found = {name: field_of(document, name) for name in Dimensions.model_fields}
+    labels = found.pop("labels")
+    if isinstance(labels, dict) and "case_id" in labels:
+        found["labels"] = {"case_id": labels["case_id"]}
     if found["user_id"] is None:
         found["user_id"] = field_of(document, "user")
     return usable_dimensions(found).known

@@ -91,6 +91,15 @@ def test_each_invocation_has_the_usable_dimensions_of_its_transcript_and_never_l
     assert [event.agent_name for event in events].count("desk") == len(found) > 0
 
 
+def test_the_case_of_an_eval_set_is_the_only_label_of_a_transcript() -> None:
+    events = events_of(convert(BOOKING, labels={"case_id": "refund", "won": "yes"}))
+
+    found = [turn.dimensions.labels for turn in turns_of(make_session(events=events))]
+
+    assert found == [{"case_id": "refund"}] * len(found)
+    assert convert(BOOKING, labels={"case_id": 7}) == convert(BOOKING)
+
+
 def test_a_transcript_with_keys_of_another_meaning_is_read_without_dimensions() -> None:
     foreign: dict[str, Any] = {"model": "x" * 400_000, "environment": {"os": "linux"}, "user": 7, "trace_context": "0"}
     assert convert(BOOKING, **foreign) == convert(BOOKING)
