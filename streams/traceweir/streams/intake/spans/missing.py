@@ -23,6 +23,7 @@ from traceweir.streams.intake.spans.reasons import reason_of
 from traceweir.streams.intake.spans.span import Span
 from traceweir.streams.intake.spans.tool_calls import ToolCall
 from traceweir.streams.intake.spans.tool_spans import tool_name
+from traceweir.streams.intake.spans.turn_errors import has_failed
 from traceweir.streams.intake.spans.turns import TurnSpans
 
 _CLIENT = "use an instrumentation of the model's client as well, such as that for openai or litellm"
@@ -70,6 +71,7 @@ class Missing:
         answer: str,
         agent: str,
         failed: bool,
+        error: str,
         has_session: bool,
     ) -> Missing:
         """Returns what is missing, and why as far as the spans tell."""
@@ -80,7 +82,7 @@ class Missing:
         if not question:
             parts["question"] = f"the question is not in the spans: {why()}"
         if not answer and not failed:
-            parts["answer"] = _of_answer(turn, calls, last, why)
+            parts["answer"] = _of_answer(turn, calls, last, error, why)
         parts |= _of_parts_without_text(turn, models, last, question=question, answer=answer)
         if answer:
             parts |= _of_end(turn, models, last, answer)
@@ -114,9 +116,13 @@ class Missing:
         return self.on(*(f"{part}:{place}" for part in parts))
 
 
-def _of_answer(turn: TurnSpans, calls: Sequence[ToolCall], last: ModelCall | None, why: Callable[[], str]) -> str:
+def _of_answer(
+    turn: TurnSpans, calls: Sequence[ToolCall], last: ModelCall | None, error: str, why: Callable[[], str]
+) -> str:
     if is_interrupted(turn):
         return "the answer is not in this trace: the run stopped before it, to wait for a person"
+    if error:
+        return f"the answer is not in the spans: the last model call failed, or a span around it: {error}"
     if last is not None and last.calls and (turn.bare or any(is_open(call, last) for call in calls)):
         return "the answer is not in this trace: its last model call asks for tools, whose results it does not contain"
     stopped = sorted(filter(_is_stopped, _finish_reasons(last))) if last is not None else []
@@ -192,7 +198,7 @@ def _are_content(models: Sequence[ModelCall]) -> bool:
 
 def _lacks_tokens(model: ModelCall) -> bool:
     """Returns whether a call that did not fail is without its tokens."""
-    failed = any(node.span.status == "ERROR" for node in model.nodes) or "error" in map(
+    failed = any(has_failed(node.span) for node in model.nodes) or "error" in map(
         known_word, finish_reasons(model.nodes[0].span)
     )
     return not failed and (model.input_tokens is None or model.output_tokens is None)
@@ -206,7 +212,7 @@ def _is_of_a_client(turn: TurnSpans) -> bool:
 
 def _may_have_asked(model: ModelCall) -> bool:
     """Returns whether a model can have asked for tools in an answer whose content is hidden."""
-    if model.text or model.all_calls or any(node.span.status == "ERROR" for node in model.nodes):
+    if model.text or model.all_calls or any(has_failed(node.span) for node in model.nodes):
         return False
     if any(message.unread or _is_stopped(message.finish) for message in model.outputs):
         return False

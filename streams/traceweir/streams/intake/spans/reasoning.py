@@ -47,7 +47,7 @@ def reasoning_trace(reading: Reading, visibility: Literal["private", "org", "net
     root = reading.turn.roots[0].span
     agent = plain_text(reading.agent or reading.app)
     framework = framework_of([node.span for node in reading.turn.nodes])
-    success = not reading.failed and (bool(reading.answer) or "answer" in reading.missing.parts)
+    success = not reading.error and (bool(reading.answer) or "answer" in reading.missing.parts)
     metadata: dict[str, Any] = {
         "created_at": utc_time(reading.turn.start_ns),
         **({"agent_id": agent} if agent else {}),

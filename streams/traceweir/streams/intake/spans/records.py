@@ -87,6 +87,7 @@ class Reading:
             # The answer of a person lets calls of a former invocation go on, and is no question.
             question = ""
         answer = "" if failed else chat_text(given or forced.text) or written_answer(turn, own)
+        error = error_of_turn(turn, models, answer)
         named = (own_agent_name(node) for node in turn.nodes if node.kind in ("agent", "workflow", "chain", "llm"))
         agent = agent_name(turn.roots[0])
         # There, only an agent that works for the lost one can have a name.
@@ -101,6 +102,7 @@ class Reading:
             answer=answer,
             agent=agent,
             failed=failed,
+            error=error,
             has_session=has_session,
         )
         if answers_calls:
@@ -125,7 +127,7 @@ class Reading:
             answer=answer,
             failed=failed,
             app=app_of([root, *(node.span for node in (*turn.above, *turn.nodes))]),
-            error=error_of_turn(turn, models, answer),
+            error=error,
             agent=agent,
             models=models,
             calls=calls,

@@ -31,14 +31,15 @@ def error_of_turn(turn: TurnSpans, models: Sequence[ModelCall], answer: str) -> 
     spans = [node.span for node in last.nodes] if last is not None else []
     if not (turn.bare and models):
         spans += [root.span for root in turn.roots]
-    messages = [text for span in spans if _has_failed(span) and (text := _text(span))]
+    messages = [text for span in spans if has_failed(span) and (text := _text(span))]
     if not messages:
         return "the invocation failed; its spans tell no message" if turn.failed else ""
     text = plain_text(messages[0])
     return text if len(text) <= MAX_CHARS else f"{text[: MAX_CHARS - 1]}…"
 
 
-def _has_failed(span: Span) -> bool:
+def has_failed(span: Span) -> bool:
+    """Returns whether a span tells of a failure: by its status, an event `exception` or `error.type`."""
     is_failure = span.status == "ERROR" or "error.type" in span.attributes or bool(named_events(span, "exception"))
     return is_failure and not waits_for_person(span)
 

@@ -100,6 +100,32 @@ def test_a_turn_that_went_on_has_no_error(spans: list[Span]) -> None:
     assert completed(*spans).error is None
 
 
+RETRIED: dict[str, list[Span]] = {
+    "below an agent": [
+        span(1, 0, "agent", AGENT),
+        failing(span(2, 1, "chat", CHAT), message="busy"),
+        failing(span(3, 1, "chat", CHAT), message=REFUSED),
+    ],
+    "below the span of a client": [
+        span(1, 0, "chat", CHAT),
+        failing(span(2, 1, "chat", CHAT), message="busy"),
+        failing(span(3, 1, "chat", CHAT), message=REFUSED),
+    ],
+    "without a status": [span(1, 0, "agent", AGENT), span(2, 1, "chat", {**CHAT, "error.type": REFUSED})],
+}
+
+
+@pytest.mark.parametrize("spans", RETRIED.values(), ids=RETRIED)
+def test_an_answer_is_missing_because_the_last_try_failed_and_for_no_want_of_a_setting(spans: list[Span]) -> None:
+    found = completed(*spans)
+    assert found.error == REFUSED
+    missing = [each for each in found.missing if each.startswith("the answer")]
+    assert missing == [f"the answer is not in the spans: the last model call failed, or a span around it: {REFUSED}"]
+    assert not any(each.startswith("the tokens of some") for each in found.missing)
+    (trace,) = read_trace(spans).traces
+    assert trace["metadata"]["success"] is False
+
+
 def test_the_error_is_bounded_and_can_be_written() -> None:
     found = completed(failing(span(1, 0, "agent", AGENT), message="x\ud83d" * MAX_CHARS)).error
     assert found is not None
