@@ -17,6 +17,7 @@ from traceweir.streams.intake.spans.hosted_tools import read_hosted
 from traceweir.streams.intake.spans.message import HIDDEN, RequestedCall, Role, SpanMessage, ToolResult, is_hidden, said
 from traceweir.streams.intake.spans.message_calls import read_call, read_result_with_call
 from traceweir.streams.intake.spans.message_content import KIND_CHARS, MAX_DEPTH, is_converse_block, read_content
+from traceweir.streams.intake.spans.python_text import python_value
 
 _ROLES: dict[str, Role] = {
     "system": "system",
@@ -42,6 +43,7 @@ _ROLES: dict[str, Role] = {
     "tool-call": "assistant",
     "tool_call": "assistant",
 }
+_BEGINNINGS = ('[{"', '{"', "[{'", "{'")
 _MESSAGE_KEYS = {"role", "content", "contents", "parts", "text", "message", "tool_calls", "summary"}
 """The keys of which a message has one, in contrast to an item of another kind."""
 
@@ -55,8 +57,22 @@ def read_messages(value: Any, role: Role = "user") -> list[SpanMessage]:
     """
     found: list[SpanMessage] = []
     if value is not None:
-        _collect(structure(value), role, found, 0)
+        inner = python_value(structure(value))
+        if is_broken(inner):
+            return [SpanMessage(role, hidden=True)]
+        _collect(inner, role, found, 0)
     return found
+
+
+def is_broken(value: Any) -> bool:
+    """Returns whether a text begins as messages in JSON, or in Python's text of them, and can be read as neither.
+
+    >>> is_broken('[{"role": "user"}]'), is_broken("[{'role': 'user'}]"), is_broken('[{"role": "user",, }]')
+    (False, False, True)
+    """
+    if not isinstance(value, str) or not value.startswith(_BEGINNINGS):
+        return False
+    return isinstance(python_value(structure(value)), str)
 
 
 def _collect(value: Any, role: Role, found: list[SpanMessage], depth: int) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from traceweir.schemas.result_parts import not_text_of_result
+from traceweir.schemas.text import printable
 from traceweir.streams.intake.spans.attributes import ABSENT, is_cut
 from traceweir.streams.intake.spans.interrupts import waits_for_person
 from traceweir.streams.intake.spans.model_calls import ModelCall
@@ -13,6 +14,7 @@ from traceweir.streams.intake.spans.reasons import reason_of
 from traceweir.streams.intake.spans.tool_calls import ToolCall
 from traceweir.streams.intake.spans.turns import TurnSpans
 
+_MAX_BROKEN_CHARS = 100
 _ENDS_WITH_CALL = "the invocation ends with the call, which has no span; the application can run the tool after it"
 _HOSTED = (
     "the provider of the model ran the tool, and its answer is without the result; where its API can add results to "
@@ -43,7 +45,7 @@ def missing_of_calls(
         if call.args is ABSENT or call.args is None or is_cut(call.args):
             # If the span of the tool is whole, what was cut can be the answer of the model.
             source = why if has_cut_texts and not (call.run and call.run.span.cut_texts) else reason
-            cause = _UNNAMED if call.run is not None and call.run.has_unnamed_args else source()
+            cause = _UNNAMED if call.run is not None and call.run.has_unnamed_args else _broken(turn, call) or source()
             parts[f"args:{place}"] = f"the arguments of the call of tool {call.name!r} are not in the spans: {cause}"
         run_error = call.run.error if call.run is not None else call.error
         if run_error == "" and call.result is ABSENT:
@@ -65,6 +67,15 @@ def missing_of_calls(
         if call.has_unknown_outcome:
             parts[f"outcome:{place}"] = f"the outcome of the call of tool {call.name!r} is not in the spans: {_NO_FLAG}"
     return parts
+
+
+def _broken(turn: TurnSpans, call: ToolCall) -> str:
+    """Tells that arguments in a message are no JSON; empty if they are a value of a span, which a limit can have cut."""
+    if not is_cut(call.args) or any(
+        value == call.args for node in turn.nodes for value in node.span.attributes.values()
+    ):
+        return ""
+    return f"what stands there is no JSON, as a model can write it: {printable(call.args, _MAX_BROKEN_CHARS)!r}"
 
 
 def is_interrupted(turn: TurnSpans) -> bool:

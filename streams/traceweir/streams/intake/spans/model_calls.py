@@ -35,6 +35,7 @@ _STOPPING = frozenset(keys_of(lambda each: each.stopping_providers))
 _MODELS_OF = hooks_of(lambda each: each.model_of)
 _FORCED_TOOLS = hooks_of(lambda each: each.forced_tool)
 _ANSWER_METADATA = hooks_of(lambda each: each.answer_metadata)
+_HISTORIES = keys_of(lambda each: each.histories)
 _MAX_COMPARED = 16
 """Maximum number of earlier calls with which a call is compared for being the same."""
 
@@ -128,10 +129,15 @@ def last_of(models: Iterable[ModelCall]) -> ModelCall | None:
 def read_model_calls(nodes: Sequence[Node]) -> list[ModelCall]:
     """Returns the model calls of the spans, which are in the order of their start.
 
-    Without a span of a model call, an agent's span that names a model stands for the calls of the agent, of which it can
-    tell sums of tokens alone.
+    Without a span of a model call, an agent's span that names a model or has all messages of its run stands for the
+    calls of the agent, of which it can tell sums of tokens alone.
     """
-    return _calls(nodes) or [call for node in nodes if node.kind == "agent" if (call := _calls_of_agent(node)).model]
+    of_agents = ((node, _calls_of_agent(node)) for node in nodes if node.kind == "agent")
+    return _calls(nodes) or [call for node, call in of_agents if call.model or call.all_calls or _has_history(node)]
+
+
+def _has_history(node: Node) -> bool:
+    return any(key in node.span.attributes for key in _HISTORIES)
 
 
 def _calls_of_agent(node: Node) -> ModelCall:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from traceweir.streams.intake.spans.attributes import is_cut
+from traceweir.streams.intake.spans.conventions import keys_of
+from traceweir.streams.intake.spans.messages import is_broken
 from traceweir.streams.intake.spans.span import Span
 from traceweir.streams.intake.spans.switches import switch_of
 
+_ONLY_JSON = keys_of(lambda each: each.only_json)
 _CONTENT_KEYS = ("messages", "input.value", "output.value", "arguments", "result", "prompt", "completion", "llm_re")
 
 
@@ -17,6 +20,9 @@ def reason_of(spans: Sequence[Span]) -> str:
     if dropped:
         return f"the SDK dropped {dropped} attributes of them; raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT"
     keys = {key for span in spans for key in span.attributes}
+    for key in _ONLY_JSON:
+        if key in keys and any(is_broken(span.attributes.get(key)) for span in spans):
+            return f"the value of {key} is no JSON; write it with a serializer of JSON, such as json.dumps"
     if any(span.cut_texts for span in spans) or any(
         is_cut(value) for span in spans for key, value in span.attributes.items() if _is_content(key)
     ):

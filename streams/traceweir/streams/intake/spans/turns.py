@@ -20,7 +20,7 @@ from traceweir.streams.intake.spans.tree import Node, below
 _FRAMES = ("agent", "workflow", "chain")
 _WORK = ("llm", "tool", "retriever", "agent")
 _MAX_ABOVE = 16
-_CONTENT = keys_of(lambda each: each.contents)
+_CONTENT = (*keys_of(lambda each: each.contents), *keys_of(lambda each: each.histories))
 
 
 @dataclass(slots=True)
