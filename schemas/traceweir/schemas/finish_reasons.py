@@ -11,11 +11,14 @@ CUT_OFF = "cut_off"
 """Why a stored answer has finished of whose stream pieces are missing; no provider gives this reason."""
 MIXED = "mixed"
 """Why one has finished whose stream cannot be told from another one; no provider gives this reason."""
+INTERRUPTED = "interrupted"
+"""Why one has finished that the user has stopped, as a transcript says; no provider gives this reason."""
 FAILED = "failed"
 """Why one has finished that its provider has ended with an error, which says so; no provider gives this reason."""
 NOT_WHOLE: Mapping[str, str] = {
     CUT_OFF: "pieces of its stream are missing",
     MIXED: "pieces of another stream are mixed with its own",
+    INTERRUPTED: "the user has interrupted it",
 }
 """Why an answer, or a call of it, is not whole, by the reason of finishing."""
 _KEYS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from traceweir.schemas.base import JsonObject
-from traceweir.schemas.finish_reasons import NOT_WHOLE
+from traceweir.schemas.finish_reasons import INTERRUPTED, NOT_WHOLE
 from traceweir.schemas.part_kinds import counted_kinds
 from traceweir.streams.intake.formats.chat_identity import field_of
 from traceweir.streams.intake.formats.chat_turns import ChatMessage
@@ -20,7 +20,7 @@ def trace_of(
     None if the model's provider failed before the agent did anything, if all that the agent wrote is no text, or if the
     input lacks a part of the last answer or says that a part is missing, so that a trace would have a part of a step.
     """
-    if any(message.finish in NOT_WHOLE or message.missing for message in messages):
+    if any((each.finish in NOT_WHOLE and each.finish != INTERRUPTED) or each.missing for each in messages):
         return None
     steps = _steps(messages)
     # Without a question, no invocation could say what was not read.

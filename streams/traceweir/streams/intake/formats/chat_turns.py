@@ -10,7 +10,7 @@ from typing import Literal
 
 from traceweir.schemas.continued_invocations import APPROVED_IN_WORDS
 from traceweir.schemas.continued_turns import TurnStep, turns_of_steps
-from traceweir.schemas.finish_reasons import FAILED, NOT_WHOLE, not_whole
+from traceweir.schemas.finish_reasons import FAILED, INTERRUPTED, NOT_WHOLE, not_whole
 from traceweir.schemas.part_kinds import not_text
 from traceweir.schemas.result_parts import not_text_of_result
 from traceweir.schemas.text import printable
@@ -46,6 +46,8 @@ class ChatMessage:
     """Why the message has no time that counts, if it has none."""
     unread: Counter[str] = field(default_factory=Counter)
     """How many parts of each kind could not be read."""
+    is_note: bool = field(default=False, compare=False)
+    """Whether a message of the user has nothing but what a coding agent writes in the user's name."""
     finish: str = field(default="", compare=False)
     """Why the model ended the message, in the words of its API; empty if unknown."""
     missing: tuple[str, ...] = ()
@@ -86,7 +88,8 @@ class ChatTurn:
         answers = [message for message in self.messages if message.role == "assistant"]
         found += not_text("answer", "".join(message.text for message in answers), (each.unread for each in answers))
         found += not_whole("" if self.final is None else "a text", self._finish)
-        if self._finish in NO_ANSWER:
+        # The calls that an interrupted agent made are all there.
+        if self._finish in NO_ANSWER and self._finish != INTERRUPTED:
             found += _not_whole_calls(answers[-1].calls, self._finish)
         for each in self.messages:
             if each.role == "tool":

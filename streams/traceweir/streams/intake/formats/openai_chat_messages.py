@@ -13,6 +13,7 @@ from traceweir.schemas.base import JsonObject
 from traceweir.schemas.finish_reasons import FAILED, NOT_WHOLE, finish_in
 from traceweir.schemas.part_kinds import transcript_in
 from traceweir.schemas.reasoning_text import without_reasoning
+from traceweir.schemas.user_notes import without_notes
 from traceweir.streams.intake.formats.chat_calls import ChatToolCall, call_of, object_in
 from traceweir.streams.intake.formats.chat_content import (
     ChatContent,
@@ -21,6 +22,7 @@ from traceweir.streams.intake.formats.chat_content import (
     read_with_result,
     result_of,
 )
+from traceweir.streams.intake.formats.chat_notes import message_of_line, note, with_placed_notes
 from traceweir.streams.intake.formats.chat_times import time_in, unread_time, why_not_used
 from traceweir.streams.intake.formats.chat_turns import NO_ANSWER, ChatMessage, Role
 from traceweir.streams.intake.formats.documents import InputError
@@ -49,8 +51,6 @@ _IGNORED_ROLES = ("system", "developer")
 _KNOWN_ROLES = "system, developer, user, assistant, tool, function"
 _ITEM = "_call"
 """How the kinds of calls of OpenAI's Responses API end."""
-_REMINDER = "<system-reminder>"
-"""How a text begins that Claude Code puts beside the results of tools in the user's name."""
 
 
 def messages_of(document: JsonObject, place: TranscriptPlace) -> list[ChatMessage]:
@@ -77,6 +77,7 @@ def messages_of(document: JsonObject, place: TranscriptPlace) -> list[ChatMessag
                 message = message if message.tool else replace(message, tool=name)
                 waiting.remove(name)
             messages.append(message)
+    messages = with_placed_notes(messages)
     last = next((place for place in reversed(range(len(messages))) if messages[place].role == "assistant"), None)
     if is_stored_answer(document) and last is not None:
         # The result of a tool of the provider can stand after the last message of the model.
@@ -116,6 +117,10 @@ def _messages(item: JsonValue, path: str, tools: dict[str, str], place: Transcri
     """Yields the messages that an item of a transcript stands for; the results of tools can stand in a user's message."""
     if not isinstance(item, dict):
         raise place.error(f"{path} is {described(item)}; a message must be an object with a role")
+    item, kind = message_of_line(item)
+    if kind:
+        yield note(Counter([kind]))
+        return
     data = item.get("data")
     if item.get("type") in _TYPES_OF_LANGCHAIN and isinstance(data, dict):
         item = {"role": item["type"], **data}
@@ -205,14 +210,19 @@ def _results_in(content: JsonValue) -> list[ChatToolResult]:
 
 def _of_user(item: JsonObject, content: ChatContent, at: datetime | None) -> Iterator[ChatMessage]:
     """Yields the question in a message of the user, which can have the results of tools, or calls of the user's own tools."""
-    reminders = [text for text in content.texts if content.results and text.startswith(_REMINDER)]
-    texts = [text for text in content.texts if text not in reminders]
+    found = [without_notes(text) for text in content.texts]
+    texts = [each.said for each in found if each.said or not each.notes]
+    notes = sum((each.notes for each in found), Counter[str]())
     calls = listed(item.get("tool_calls"))
-    if texts or content.unread or not (content.results or calls):
-        yield ChatMessage("user", "\n".join(texts), at=at, unread=content.unread)
-    unread = Counter({"reminder": len(reminders), "tool call of the user": 0 if texts else len(calls)})
-    if any(unread.values()):
-        yield ChatMessage("assistant", "", unread=+unread)
+    if texts or content.unread or not (content.results or calls or notes):
+        yield ChatMessage("user", "\n".join(texts), at=at, unread=content.unread + notes)
+        return
+    if notes and not content.results:
+        yield note(notes)
+        notes = Counter()
+    unread = notes + Counter({"tool call of the user": len(calls)})
+    if unread:
+        yield ChatMessage("assistant", "", unread=unread)
 
 
 def _message_without_role(

@@ -11,6 +11,7 @@ from traceweir.schemas.part_kinds import transcript_in
 from traceweir.schemas.reasoning_text import without_reasoning
 from traceweir.schemas.result_parts import has_media
 from traceweir.schemas.text import printable
+from traceweir.schemas.user_notes import without_notes
 from traceweir.streams.intake.spans.ai_sdk_messages import read_ui_tool
 from traceweir.streams.intake.spans.attributes import ABSENT, structure, text_of
 from traceweir.streams.intake.spans.hosted_tools import read_hosted
@@ -161,6 +162,8 @@ def read_message(value: dict[str, Any], role: Role = "user") -> SpanMessage:
         message.texts.append(refused or spoken)
     if message.role == "assistant":
         message.texts = [without_reasoning(text) for text in message.texts]
+    elif message.role == "user":
+        message.texts = [without_notes(text).said for text in message.texts]
     if not HIDDEN.isdisjoint(message.texts):
         message.hidden = True
         message.texts = [text for text in message.texts if not is_hidden(text)]

@@ -1,0 +1,59 @@
+"""Places what coding agents write in the user's name into the turns of a transcript: it begins none, and is named."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+
+from pydantic import JsonValue
+
+from traceweir.schemas.base import JsonObject
+from traceweir.schemas.finish_reasons import INTERRUPTED
+from traceweir.schemas.user_notes import COMMAND, INTERRUPTION
+from traceweir.streams.intake.formats.chat_turns import ChatMessage
+
+_KINDS_OF_LINES = {"isSidechain": "subagent", "isCompactSummary": "summary", "isMeta": "meta"}
+"""The marks of lines of Claude Code that are no message between the user and the agent, each with the kind of its note."""
+
+
+def message_of_line(item: JsonObject) -> tuple[JsonObject, str]:
+    """Returns the message in a line of Claude Code's log with the time of the line, and the kind of note that it is.
+
+    The kind is empty for a message between the user and the agent. Any other item is returned as it is.
+    """
+    message: JsonValue = item.get("message")
+    if "role" in item or not isinstance(message, dict) or "role" not in message:
+        return item, ""
+    kind = next((kind for mark, kind in _KINDS_OF_LINES.items() if item.get(mark) is True), "")
+    return {**({"timestamp": item["timestamp"]} if item.get("timestamp") else {}), **message}, kind
+
+
+def note(kinds: Counter[str]) -> ChatMessage:
+    """Returns the message that has notes alone."""
+    return ChatMessage("user", "", unread=kinds, is_note=True)
+
+
+def with_placed_notes(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
+    """Returns messages with their notes at what they belong to: the next question, or else the work that goes on.
+
+    A command of the user with which the agent goes on begins a turn, whose question is no text. An answer that the user
+    has interrupted is not whole.
+    """
+    found: list[ChatMessage] = []
+    waiting: Counter[str] = Counter()
+    for message in messages:
+        if message.is_note and INTERRUPTION in message.unread and any(each.role == "assistant" for each in found):
+            found.append(ChatMessage("assistant", "", finish=INTERRUPTED))
+        elif message.is_note:
+            waiting += message.unread
+        else:
+            if waiting and message.role == "user":
+                message = replace(message, unread=message.unread + waiting)
+            elif waiting:
+                found.append(ChatMessage("user" if COMMAND in waiting else "assistant", "", unread=waiting))
+            waiting = Counter()
+            found.append(message)
+    if waiting and found:
+        found.append(ChatMessage("assistant", "", unread=waiting))
+    return found
