@@ -355,16 +355,53 @@ async def test_a_full_session_takes_no_note_and_stays_whole() -> None:
     assert len(flow.dead_letters()) == 20
 
 
-async def test_a_refused_record_waits_for_its_session_for_the_idle_gap() -> None:
-    flow = Flow(idle_gap_s=300)
+async def test_a_refused_record_waits_for_its_session_for_the_idle_gap_and_the_grace() -> None:
+    flow = Flow(idle_gap_s=300, grace_s=200)
     for at in (0, 100):
         flow.send(TOPICS.invocations, broken("tool.called"), b"s", at=at)
-    flow.send(TOPICS.invocations, started(), b"s", at=350)
-    flow.pass_time(360)
+    flow.send(TOPICS.invocations, started(), b"s", at=550)
+    flow.pass_time(560)
     await flow.finish()
 
     assert refused(flow) == [[place(1)]]
     assert (flow.counters("assemble")["joined"], flow.counters("assemble")["opened"]) == (1, 1)
+
+
+@pytest.mark.parametrize("refused_first", [False, True])
+@pytest.mark.parametrize("at_rest_between", [False, True])
+async def test_it_does_not_count_whether_the_record_or_its_session_was_read_first(
+    refused_first: bool, at_rest_between: bool
+) -> None:
+    flow = Flow(idle_gap_s=300, grace_s=600)
+    flow.pass_time(800)
+
+    async def send(*, refuse: bool) -> None:
+        if refuse:
+            flow.send(TOPICS.invocations, broken("tool.called"), b"s", at=0)
+        else:
+            flow.send(TOPICS.traces, trace("t", "s"), b"s", at=500)
+        if at_rest_between:
+            await flow.settle()
+
+    await send(refuse=refused_first)
+    await send(refuse=not refused_first)
+    await flow.finish()
+
+    assert refused(flow)[-1] == [place(0)]
+    assert {each["segment"] for each in flow.sessions()} == {0}
+
+
+async def test_a_late_session_knows_of_a_record_that_was_refused_as_late() -> None:
+    flow = Flow(idle_gap_s=300, grace_s=600)
+    flow.pass_time(3_000)
+    await flow.settle()
+    flow.send(TOPICS.invocations, broken("tool.called"), b"s", at=0)
+    await flow.settle()
+    flow.pass_time(250)
+    flow.send(TOPICS.invocations, started(), b"s", at=10)
+    await flow.finish()
+
+    assert refused(flow) == [[place(0)]]
 
 
 async def test_a_refused_answer_before_its_session_is_no_silence() -> None:
@@ -442,7 +479,7 @@ async def test_a_replay_takes_a_waiting_refusal_back() -> None:
 
 @pytest.mark.parametrize("crashes", [False, True])
 async def test_refused_records_of_ever_other_sessions_take_no_more_room(crashes: bool) -> None:
-    flow = assemble_only(idle_gap_s=300)
+    flow = assemble_only(idle_gap_s=300, grace_s=60)
     for number in range(MAX_WAITING + 50):
         flow.send(TOPICS.invocations, b"{", b"forged-%d" % number)
     await flow.settle()

@@ -299,6 +299,15 @@ def test_one_partition_commits_the_same_despite_failures(log: list[Sent], steps:
 
 @SETTINGS
 @given(log=logs(1, late=True), steps=STEPS)
+# The watermark passes the idle gap of a refused record before a late record begins its session.
+@example(
+    log=[
+        Sent(0, TOPICS.invocations, 0, b"{", b"a"),
+        Sent(101, TOPICS.invocations, 0, orjson.dumps(event("tool.called", "b", event_id="1")), None),
+        Sent(51, TOPICS.invocations, 0, orjson.dumps(event("tool.called", "a", event_id="2")), None),
+    ],
+    steps=[("take", 1)],
+)
 def test_late_records_result_in_the_same_sessions_and_scores_despite_failures(
     log: list[Sent], steps: list[tuple[str, int]]
 ) -> None:

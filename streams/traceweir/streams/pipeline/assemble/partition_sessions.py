@@ -107,7 +107,7 @@ class PartitionSessions:
             session_id, guard.segment + 1 if guard else self._first_segment(), timestamp
         )
         closing = self._closing
-        for refusal in self.waiting.take(session_id, timestamp):
+        for refusal in self.waiting.take(session_id, max(timestamp, self._watermark.at)):
             self._add_note(session, refusal, size)
         # More records can be as late as this record, so the session stays open for at least the linger.
         self.schedule(session, max(timestamp + closing.idle_gap_ms, self._watermark.at + closing.linger_ms))
@@ -189,7 +189,9 @@ class PartitionSessions:
         """Notes in a session that a record of it was refused.
 
         A closed session is reopened for the note, as for a late record. If there is none, the note waits for the session:
-        for the idle gap, in which a valid record would have kept it open. The note begins no session, and keeps none open.
+        for the idle gap and the grace, in which a record would have joined the session of a valid one. So it does not
+        depend on the progress of the topics which of the two is read first, and when. The note begins no session, and
+        keeps none open.
 
         Args:
             refusal: The note.
@@ -209,7 +211,8 @@ class PartitionSessions:
                 return
             session = self.reopen(session_id, at, len(raw), for_note=True)
         if session is None:
-            if self.waiting.add(refusal, max(at, self._watermark.at) + self._closing.idle_gap_ms):
+            until = max(at + self._closing.grace_ms, self._watermark.at) + self._closing.idle_gap_ms
+            if self.waiting.add(refusal, until):
                 self._counters["notes.dropped"] += 1
         else:
             self._add_note(session, refusal, 0)

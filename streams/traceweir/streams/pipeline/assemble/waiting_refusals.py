@@ -25,7 +25,7 @@ _NUMBER = struct.Struct(">Q")
 
 class _Waiting(NamedTuple):
     until: int
-    """The latest time of a record that begins the session with this note, in milliseconds since 1970."""
+    """The latest moment at which a record begins the session with this note, in milliseconds since 1970."""
     refusal: RefusalNote
 
     def pack(self) -> bytes:
@@ -67,7 +67,7 @@ class WaitingRefusals:
 
         Args:
             refusal: The note.
-            until: The latest time of a record that begins the session with this note, in milliseconds since 1970.
+            until: The latest moment at which a record begins the session with this note, in milliseconds since 1970.
         """
         numbers = self._of_session.get(refusal.session_id, [])
         if any(self._waiting[number].refusal.identity == refusal.identity for number in numbers):
@@ -83,15 +83,15 @@ class WaitingRefusals:
         self._put(_Waiting(until, refusal))
         return dropped is not None
 
-    def take(self, session_id: bytes, timestamp: int) -> list[RefusalNote]:
+    def take(self, session_id: bytes, moment: int) -> list[RefusalNote]:
         """Removes and returns the notes of a session that begins, without those that have waited for too long.
 
         Args:
             session_id: The session.
-            timestamp: The time of its first record, in milliseconds since 1970.
+            moment: The later of the watermark and the timestamp of its first record, in milliseconds since 1970.
         """
         found = [self._remove(number) for number in self._of_session.get(session_id, [])[:]]
-        return [each.refusal for each in found if timestamp <= each.until]
+        return [each.refusal for each in found if moment <= each.until]
 
     def forget(self, watermark: int) -> None:
         """Removes the notes that have waited for too long."""
