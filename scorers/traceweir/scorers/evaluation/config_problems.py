@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeGuard, TypeVar, get_args
 
 from pydantic import BaseModel, RootModel, ValidationError
+from pydantic.alias_generators import to_camel
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.text import printable
@@ -105,11 +106,35 @@ def validated(
         if item["type"] == "extra_forbidden":
             names = known if known and len(path) == 1 else _options_at(model, path[:-1])
             problems.append(f"{where}: there is no such option; {did_you_mean(path[-1], names)}")
+        elif item["type"] == "missing":
+            path[-1] = _spelled(model, path, item["input"])
+            problems.append(f"{'.'.join([place, *path] if place else path)}: is missing; the config must give it")
+        elif (kind := _KINDS.get(item["type"])) is not None:
+            problems.append(f"{where}: must be {kind}, not {kind_of(item['input'])}")
         else:
-            rule = item["msg"].removeprefix("Value error, ")
+            rule = item["msg"].removeprefix("Value error, ").replace(" after validation", "")
             got = "" if isinstance(item["input"], dict | list) else f", not {shown(item['input'])}"
             problems.append(f"{where}: {rule}{got}")
     return None
+
+
+_KINDS = {"model_type": "an object", "dict_type": "an object", "list_type": "a list"}
+"""The JSON types that pydantic names by those of Python, by the type of the error."""
+
+
+def _spelled(model: type[BaseModel], path: Sequence[str], beside: object) -> str:
+    """Returns a missing key as a user would write it: in snake_case, unless a key beside it is in camelCase.
+
+    Args:
+        model: The model of the options.
+        path: The place of the key, which ends with its alias.
+        beside: The object without the key.
+    """
+    keys = beside if isinstance(beside, Mapping) else {}
+    fields = [(name, field) for each in _models_at(model, path[:-1]) for name, field in each.model_fields.items()]
+    if any(name != to_camel(name) == field.alias in keys for name, field in fields):
+        return path[-1]
+    return next((name for name, field in fields if path[-1] == field.alias == to_camel(name)), path[-1])
 
 
 _OF_A_BRANCH = ("float_type", "dict_type")
@@ -123,12 +148,22 @@ def option_names(model: type[BaseModel]) -> set[str]:
 
 
 def _options_at(model: type[BaseModel], path: Sequence[str]) -> set[str]:
+    fields_of = [(name, field) for each in _models_at(model, path) for name, field in each.model_fields.items()]
+    # A field with an alias of its own has a keyword of Python as its key.
+    return {
+        spelling
+        for name, field in fields_of
+        for spelling in (name, field.alias or name)
+        if field.alias in (None, to_camel(name)) or spelling == field.alias
+    }
+
+
+def _models_at(model: type[BaseModel], path: Sequence[str]) -> list[type[BaseModel]]:
     models = [model]
     for part in path:
         fields = [field for each in models for name, field in each.model_fields.items() if part in (name, field.alias)]
         models = [kind for field in fields for kind in _models_in(field.annotation)] or models
-    fields_of = [(name, field) for each in models for name, field in each.model_fields.items()]
-    return {spelling for name, field in fields_of for spelling in (name, field.alias or name)}
+    return models
 
 
 def _models_in(annotation: object) -> list[type[BaseModel]]:

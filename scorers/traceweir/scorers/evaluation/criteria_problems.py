@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from traceweir.schemas.judge_config import Budget
 from traceweir.scorers.databricks_names import full_name
-from traceweir.scorers.evaluation.cascade import rounds_of
+from traceweir.scorers.evaluation.cascade import Condition, rounds_of
 from traceweir.scorers.evaluation.metric import Metric
 from traceweir.scorers.spelling import did_you_mean
 
@@ -15,7 +16,10 @@ from traceweir.scorers.spelling import did_you_mean
 def cascade_problems(
     metrics: Sequence[Metric], required: Sequence[str], sampling: float | Mapping[str, float]
 ) -> list[str]:
-    """Returns the problems of conditions: a criterion that is unknown, of traces, sampled or the gate's, or a circle."""
+    """Returns the problems of conditions: a criterion that is unknown, of traces, sampled or the gate's, or a circle.
+
+    A bound outside the scale of the other criterion is a problem too, as a threshold outside the scale is.
+    """
     shares = shares_of(sampling, metrics)
     by_name = {metric.name: metric for metric in metrics}
     problems = []
@@ -23,7 +27,8 @@ def cascade_problems(
         if metric.when is not None and metric.scorer is not None and metric.scorer.level == "trace":
             problems.append(f"criteria.{metric.name}.when: a metric of traces takes no condition; remove it")
         for place, condition in enumerate(metric.when.any if metric.when else ()):
-            where = f"criteria.{metric.name}.when.any.{place}.metric"
+            entry = f"criteria.{metric.name}.when.any.{place}"
+            where = f"{entry}.metric"
             other = by_name.get(condition.metric)
             if other is None:
                 hint = did_you_mean(condition.metric, by_name)
@@ -37,6 +42,8 @@ def cascade_problems(
                     f"{where}: {condition.metric} is measured on a share of the sessions (sampling), so nobody could say "
                     f"how probable it is that {metric.name} is asked; sample {metric.name} by `else` instead"
                 )
+            elif problem := _off_the_scale(condition, other):
+                problems.append(f"{entry}.{problem}")
     conditional = {metric.name for metric in metrics if metric.when is not None and metric.when.otherwise < 1}
     problems += [
         f"gate.required: {name} has the condition `when`, so a trace of a session that is not chosen would be rejected; "
@@ -50,6 +57,22 @@ def cascade_problems(
         except ValueError as error:
             problems.append(f"criteria: {error}")
     return problems
+
+
+def _off_the_scale(condition: Condition, other: Metric) -> str | None:
+    """Returns the problem of a bound that the values of the other criterion cannot have; None if there is none."""
+    name = "below" if condition.below is not None else "above"
+    bound = condition.below if condition.below is not None else condition.above
+    if bound is None or other.scorer is None:
+        return None
+    lowest, highest = other.scorer.value_range
+    if lowest <= bound <= highest:
+        return None
+    scale = f"of at least {lowest:g}" if math.isinf(highest) else f"from {lowest:g} to {highest:g}"
+    holds = "always" if (bound > highest) == (name == "below") else "never"
+    return (
+        f"{name}: must be a number {scale}, as the values of {other.name}, not {bound:g}, with which it {holds} holds"
+    )
 
 
 def unused_fallbacks(metrics: Sequence[Metric], fallback: Mapping[str, Sequence[str]]) -> list[str]:

@@ -72,7 +72,7 @@ def test_a_random_share_of_the_other_sessions_is_measured_and_its_scores_say_how
 
 
 def test_the_shares_of_sampling_and_of_a_cascade_are_drawn_apart_and_multiply() -> None:
-    plan = _plan({"any": [{"metric": "response_match_score", "above": 2}], "else": 0.5}, sampling={"safety_v1": 0.5})
+    plan = _plan({"any": [{"metric": "response_match_score", "above": 1}], "else": 0.5}, sampling={"safety_v1": 0.5})
     names = [f"session-{n}" for n in range(200)]
     found = {name: _of(_scores(plan, ["blue sky"], name))[-1] for name in names}
 
@@ -119,6 +119,22 @@ def test_the_condition_is_part_of_the_digest_of_the_config_and_of_no_result_id()
         ({"any": [{"metric": "response_match_scor", "below": 1}]}, "did you mean 'response_match_score'?"),
         ({"any": [{"metric": "safety_v1", "below": 1}]}, "criteria: safety_v1 waits for itself; remove its condition"),
         ({"any": [{"metric": "response_match_score", "below": 1}], "else": 2}, "criteria.safety_v1.when.else"),
+        ({"any": [{"below": 1}]}, "criteria.safety_v1.when.any.0.metric: is missing"),
+        (
+            {"any": [{"metric": "response_match_score", "below": 1}], "or": 1},
+            "there is no such option; known: any, else",
+        ),
+        (
+            {"any": [{"metric": "response_match_score", "below": 7}]},
+            "criteria.safety_v1.when.any.0.below: must be a number from 0 to 1, as the values of response_match_score, not 7, "
+            "with which it always holds",
+        ),
+        (
+            {"any": [{"metric": "response_match_score", "below": -0.1}]},
+            "as the values of response_match_score, not -0.1, with which it never holds",
+        ),
+        ({"any": [{"metric": "response_match_score", "above": 1.1}]}, "not 1.1, with which it never holds"),
+        ({"any": [{"metric": "response_match_score", "above": -1}]}, "not -1, with which it always holds"),
     ],
 )
 def test_a_condition_that_cannot_be_used_is_refused(when: JsonValue, problem: str) -> None:

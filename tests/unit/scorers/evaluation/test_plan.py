@@ -125,7 +125,7 @@ def test_every_problem_is_listed_at_once() -> None:
         "trace_value.weights: the four weights must sum to 1, not 2",
         "gate.thresholds: there is no such option; did you mean 'threshold'?",
         "sampling.response_match: Input should be less than or equal to 1, not 7",
-        "customMetrics.mine.codeConfig.name: Field required",
+        "customMetrics.mine.codeConfig.name: is missing; the config must give it",
         "crtieria: there is no such option; did you mean 'criteria'?",
         "gate.required: 'safety_v1' is not among the criteria",
         "sampling: 'nope' is not among the criteria",
@@ -307,7 +307,8 @@ def test_an_invalid_judge_option_is_rejected(options: dict[str, object], problem
     ("rubrics", "problem"),
     [
         ([IS_SO.model_dump(), IS_SO.model_dump()], "rubric id 'r' is used by two rubrics of the criterion"),
-        ([{"rubric_content": {"text_property": "is so"}}], "rubrics.0.rubricId: Field required"),
+        ([{"rubric_content": {"text_property": "is so"}}], "rubrics.0.rubric_id: is missing; the config must give it"),
+        ([{"rubricContent": {"textProperty": "is so"}}], "rubrics.0.rubricId: is missing; the config must give it"),
         ([{"rubric_id": " ", "rubric_content": {"text_property": "is so"}}], "a rubric of the criterion has an empty"),
         ([{"rubric_id": "r", "rubric_content": {}}], "rubric 'r' of the criterion has no text"),
         ([{"rubric_id": "r", "rubricContent": {"textProperty": 3}}], "rubric 'r' of the criterion has no text"),

@@ -62,7 +62,7 @@ def test_a_criterion_that_waits_only_for_such_criteria_is_named_too() -> None:
     ("condition", "because"),
     [
         ({"metric": "answered", "below": 0}, "answered < 0, and its values are from 0 to 1"),
-        ({"metric": "answered", "below": -0.5}, "answered < -0.5, and its values are from 0 to 1"),
+        ({"metric": "answered", "below": 0.0}, "answered < 0, and its values are from 0 to 1"),
         ({"metric": "answered", "above": 1}, "answered > 1, and its values are from 0 to 1"),
         ({"metric": "max_tool_calls", "below": 0}, "max_tool_calls < 0, and its values are at least 0"),
         ({"metric": "mine", "below": 1}, "mine < 1, and its values are from 1 to 5"),

@@ -64,7 +64,7 @@ async def test_without_a_reference_no_invocation_is_measured(metric: str) -> Non
 @pytest.mark.parametrize(
     ("criterion", "problem"),
     [
-        ({"threshold": 1}, "criteria.trajectory_single_tool_use.toolName: Field required"),
+        ({"threshold": 1}, "criteria.trajectory_single_tool_use.tool_name: is missing; the config must give it"),
         (
             {"threshold": 1, "tool_name": ""},
             "criteria.trajectory_single_tool_use.tool_name: String should have at least 1 character",

@@ -124,7 +124,7 @@ async def test_a_session_answers_a_share_of_its_questions() -> None:
 @pytest.mark.parametrize(
     ("criterion", "options", "problem"),
     [
-        ("response_contains", {}, "texts: Field required"),
+        ("response_contains", {}, "texts: is missing; the config must give it"),
         ("response_contains", {"texts": []}, "texts: List should have at least 1 item"),
         ("response_matches", {"pattern": "(?=a)"}, "RE2 does not accept the pattern: invalid perl operator: (?="),
         ("response_matches", {"pattern": "a*"}, "the pattern matches the empty text"),

@@ -217,7 +217,7 @@ async def test_the_tools_in_details_are_bounded_and_those_that_failed_come_first
 @pytest.mark.parametrize(
     ("criterion", "options", "problem"),
     [
-        ("forbidden_tools", {}, "tools: Field required"),
+        ("forbidden_tools", {}, "tools: is missing; the config must give it"),
         ("max_tool_calls", {}, "the threshold must be a number of at least 0; none is given"),
         ("max_tokens", "inf", "the threshold must be a number of at least 0, not"),
         ("tool_error_rate", 3, "the threshold must be a number from 0 to 1, not 3"),
