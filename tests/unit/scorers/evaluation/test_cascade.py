@@ -126,8 +126,10 @@ def test_the_condition_is_part_of_the_digest_of_the_config_and_of_no_result_id()
         ),
         (
             {"any": [{"metric": "response_match_score", "below": 7}]},
-            "criteria.safety_v1.when.any.0.below: must be a number from 0 to 1, as the values of response_match_score, not 7, "
-            "with which it always holds",
+            (
+                "criteria.safety_v1.when.any.0.below: must be a number from 0 to 1, as the values of response_match_score, not 7, "
+                "with which it always holds"
+            ),
         ),
         (
             {"any": [{"metric": "response_match_score", "below": -0.1}]},
