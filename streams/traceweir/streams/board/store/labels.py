@@ -128,6 +128,7 @@ def labels(
     criterion: str | None = None,
     session_id: str | None = None,
     kind: str | None = None,
+    since: datetime | None = None,
     limit: int = MAX_LABELS,
 ) -> list[JudgedLabel]:
     """Returns labels, the latest first, each once for every result of its subject and criterion; withdrawn ones are left out.
@@ -140,11 +141,15 @@ def labels(
         criterion: Only labels of this criterion.
         session_id: Only labels of this session.
         kind: Only labels of this kind.
+        since: Only labels that were given at this time or later.
         limit: The most labels.
     """
     wanted = {"criterion": criterion, "session_id": session_id, "kind": kind}
-    given = {name: value for name, value in wanted.items() if value is not None}
+    given: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
     conditions = " AND ".join(["NOT withdrawn", *(f"{name} = ${name}" for name in given)])
+    if since is not None:
+        conditions = f"{conditions} AND occurred_at >= $since"
+        given["since"] = stored(since)
     names = ", ".join(f'"{name}"' for name in LABELS.column_names)
     found = store.query(
         f"SELECT {names} FROM labels WHERE {conditions} ORDER BY occurred_at DESC, label_id LIMIT {limit}", given
