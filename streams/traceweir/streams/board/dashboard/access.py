@@ -40,6 +40,8 @@ FOR_LABEL = (
     "/api/v1/labels",
     "/api/case",
     "/api/v1/case",
+    "/review/label",
+    "/review/withdraw",
     "/session/case",
     "/sessions/selection",
     "/views",
@@ -48,7 +50,7 @@ FOR_LABEL = (
 """The addresses that a client with the right `label` can send to; others need `admin`."""
 LARGEST_LABEL_BYTES = 65_536
 """The largest request with a label or with feedback."""
-OF_LABELS = ("/api/labels", "/api/v1/labels", *FOR_FEEDBACK)
+OF_LABELS = ("/api/labels", "/api/v1/labels", "/review/label", "/review/withdraw", *FOR_FEEDBACK)
 """The addresses that take labels and feedback; both go to Kafka, and change nothing that the dashboard shows."""
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 _POLICY = (

@@ -16,6 +16,7 @@ from traceweir.streams.board.dashboard.challengers import ChallengersInEffect, N
 from traceweir.streams.board.dashboard.content import Content
 from traceweir.streams.board.dashboard.eval_folder import EvalFolder
 from traceweir.streams.board.dashboard.feed import FeedState
+from traceweir.streams.board.dashboard.given_labels import GivenLabels
 from traceweir.streams.board.dashboard.live import Live
 from traceweir.streams.board.dashboard.retention import Retention
 from traceweir.streams.board.dashboard.saved_views import SavedViews
@@ -65,6 +66,8 @@ class Dashboard:
     options: DashboardOptions
     live: Live
     """Tells when the store has changed."""
+    given: GivenLabels = field(default_factory=GivenLabels)
+    """The labels that were written, which the store may not have yet."""
 
     def serve_with(self, application: FastAPI) -> None:
         """Lets the application answer requests with this dashboard."""

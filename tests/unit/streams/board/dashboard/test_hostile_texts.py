@@ -67,6 +67,10 @@ PAGES = {
     "/not-scored": ["/not-scored"],
     "/dead-letters": ["/dead-letters"],
     "/compare": ["/compare", _of("/compare", first_agent_version=LABEL, second_agent_version=HOSTILE)],
+    "/review": [
+        _of("/review", metric=HOSTILE, share="1", annotator=LABEL),
+        _of("/review", metric=HOSTILE, stratum="flagged", given=HOSTILE, share="0.0001"),
+    ],
     "/diff": [_of("/diff", first_agent_version=HOSTILE)],
     "/challenger": [_of("/challenger", name="v2"), _of("/challenger", name=HOSTILE[:90])],
     "/config": [_of("/config", digest=HOSTILE), _of("/config", digest=MARKUP)],
@@ -84,6 +88,20 @@ FORMS: dict[str, list[dict[str, Any]]] = {
         {"form": "evalset", "selected": ["0,s"], "evalset": HOSTILE},
         {"form": "csv", "selected": [HOSTILE]},
         {"form": HOSTILE},
+    ],
+    "/review/label": [
+        {
+            "about": urlencode({"session_id": HOSTILE}),
+            "verdict": "pass",
+            "address": "/review?metric=m&share=1",
+            "note": HOSTILE,
+        },
+        {"about": HOSTILE, "verdict": HOSTILE, "address": HOSTILE},
+        {"about": "session_id=s", "verdict": "fail", "address": _of("/review", metric=HOSTILE, annotator=LABEL)},
+    ],
+    "/review/withdraw": [
+        {"label_id": HOSTILE, "address": _of("/review", metric=HOSTILE, annotator=LABEL)},
+        {"label_id": "l", "address": "//evil.example"},
     ],
     "/session/case": [{"session_id": HOSTILE}],
     "/views": [{"name": HOSTILE, "address": HOSTILE}, {"name": "v", "address": "javascript:owned"}],
@@ -293,9 +311,11 @@ def check_inert(answer: httpx.Response) -> None:
     """Checks that a page has no element, attribute, address or character that a text has brought in."""
     elements = Elements(answer.text)
     scripts = [dict(attributes).get("src") for tag, attributes in elements.found if tag == "script"]
-    assert scripts in (ASSETS, [])
+    assert scripts in (ASSETS, [*ASSETS, "/assets/review.js"], [])
     tags = {tag for tag, _ in elements.found}
-    assert not tags & {"img", "iframe", "object", "embed", "base", "style", "textarea", "math", "template"}
+    assert not tags & {"img", "iframe", "object", "embed", "base", "style", "math", "template"}
+    # The page for reviews has one of its own.
+    assert [dict(attributes)["name"] for tag, attributes in elements.found if tag == "textarea"] in ([], ["note"])
     for tag, attributes in elements.found:
         named = dict(attributes)
         assert not [name for name in named if name.startswith("on") or name == "style"], (tag, named)

@@ -27,6 +27,8 @@ CHANGING = {
     ("POST", "/api/v1/case"): "label",
     ("POST", "/api/v1/labels"): "label",
     ("POST", "/api/v1/feedback"): "feedback",
+    ("POST", "/review/label"): "label",
+    ("POST", "/review/withdraw"): "label",
     ("POST", "/session/case"): "label",
     ("POST", "/sessions/selection"): "label",
     ("POST", "/views"): "label",

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, get_args
 from fastapi import APIRouter, HTTPException, Query, Request
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue
 
-from traceweir.schemas.labels import MAX_NAME_CHARS, MAX_NOTE_CHARS, Drawn, LabelKind, LabelVerdict
+from traceweir.schemas.labels import MAX_NAME_CHARS, MAX_NOTE_CHARS, Drawn, Label, LabelKind, LabelVerdict
 from traceweir.streams.base.errors import NotReadyError
 from traceweir.streams.board.dashboard.access import Right
 from traceweir.streams.board.dashboard.api.answers import RETRY_AFTER, answer
@@ -85,24 +85,32 @@ def read_labels(
 @router.post("/labels", response_model=LabelTaken)
 def take_label(request: Request, given: LabelRequest, dashboard: Serving) -> LabelTaken:
     """Takes a label, and answers when Kafka has it. It replaces the former one of the same annotator, subject and criterion."""
-    return _taken(request, dashboard, given, given.kind)
+    return take(request, dashboard, given, given.kind)
 
 
 @router.post("/feedback", response_model=LabelTaken)
 def take_feedback(request: Request, given: FeedbackRequest, dashboard: Serving) -> LabelTaken:
     """Takes feedback of a user, from the server of the application. It is a label of the kind `user`, and calibrates no judge."""
-    return _taken(request, dashboard, given, "user")
+    return take(request, dashboard, given, "user")
 
 
-def _taken(
+def name_of_client(request: Request) -> str:
+    """Returns the annotator's name of who asks: that of the token."""
+    right = request.scope.get("traceweir.right")
+    return f"{right} token" if right is not None else _LOCAL_CLIENT
+
+
+def take(
     request: Request, dashboard: Dashboard, given: FeedbackRequest, kind: Literal["review", "user", "outcome"]
 ) -> LabelTaken:
-    write = dashboard.options.write_labels
-    if write is None:
-        raise HTTPException(503, "labels cannot be taken: this dashboard has no Kafka", RETRY_AFTER)
+    """Writes a label, and returns when Kafka has it.
+
+    Raises:
+        HTTPException: it is no label, it names another client, or Kafka does not take it.
+    """
     right = request.scope.get("traceweir.right")
     columns: dict[str, JsonValue] = given.model_dump(mode="json", exclude_none=True)
-    own_name = f"{right} token" if right is not None else _LOCAL_CLIENT
+    own_name = name_of_client(request)
     if given.annotator in _PROVEN_NAMES and given.annotator != own_name:
         # It would replace the label of the client that this name proves.
         raise HTTPException(
@@ -114,8 +122,20 @@ def _taken(
         raise HTTPException(422, str(error)) from None
     if given.annotator in (None, own_name) and right is not None:
         label = label.model_copy(update={"self_declared": False})
+    write(dashboard, label)
+    return LabelTaken(label_id=label.label_id)
+
+
+def write(dashboard: Dashboard, label: Label) -> None:
+    """Writes a label to Kafka, and remembers it until the store has read it.
+
+    Raises:
+        HTTPException: Kafka does not take it.
+    """
+    if dashboard.options.write_labels is None:
+        raise HTTPException(503, "labels cannot be taken: this dashboard has no Kafka", RETRY_AFTER)
     try:
-        write([label])
+        dashboard.options.write_labels([label])
     except (NotReadyError, KafkaUnreachableError) as error:
         raise HTTPException(503, str(error), RETRY_AFTER) from None
-    return LabelTaken(label_id=label.label_id)
+    dashboard.given.note(label)

@@ -13,12 +13,13 @@ from traceweir.streams.board.dashboard.page.routers import (
     metrics,
     missing,
     overview,
+    review,
     selection,
     sessions,
     views,
 )
 
-_PARTS = (overview, sessions, selection, metrics, missing, comparison, configs, evals, views)
+_PARTS = (overview, sessions, selection, metrics, missing, comparison, configs, evals, review, views)
 
 
 def page_router() -> APIRouter:
