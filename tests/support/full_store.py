@@ -81,6 +81,7 @@ _CELLS: Mapping[str, str] = {
     "result_id": "uuid()::VARCHAR",
     "scorer_version": "'1'",
     "config_digest": f"'digest-' || session // ({10_000_000 // len(METRICS)} // 4)",
+    "metric_digest": f"'measured-' || number % {len(METRICS)}",
     "partition": "session % 4",
     "offset": "number",
     "app_name": f"'app-' || session % {AGENTS} // 4",

@@ -144,6 +144,10 @@ class Score(Dimensions):
     """Cost of the judge."""
     scorer_version: str
     """Version of the scorer; values of different versions cannot be compared."""
+    metric_digest: str | None = None
+    """Digest of what measured the value: the metric's name, the scorer's version, the options without the threshold, the
+    list of the judge's models and the embedder. `result_id` is made of it. Left out of the JSON if null, as in records
+    of other programs."""
     config_digest: str
     """Digest of the whole config; equal for equivalent configs."""
     source: Source | None = None
@@ -200,7 +204,7 @@ class Score(Dimensions):
 
 _LEFT_OUT_IF_ZERO = ("cached_input_tokens", "reasoning_tokens")
 _LEFT_OUT_IF_NULL = (
-    "inclusion_probability", "category", "cause", "judge", "segment_opened_at", "source", *Dimensions.model_fields,
+    "inclusion_probability", "category", "cause", "judge", "metric_digest", "segment_opened_at", "source", *Dimensions.model_fields,
 )  # fmt: skip
 
 

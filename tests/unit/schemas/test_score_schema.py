@@ -105,6 +105,7 @@ def test_a_score_on_the_wire_has_every_field_but_unknown_dimensions_and_reads_ba
         "category",
         "cause",
         "judge",
+        "metric_digest",
         "segment_opened_at",
         "source",
     }

@@ -158,6 +158,7 @@ class ScoreWriter:
         fields["cost"] = outcome.cost
         fields["judge"] = outcome.judge
         fields["scorer_version"] = version or metric.version
+        fields["metric_digest"] = metric.digest
         # The gate has a version and no scorer.
         fields["source"] = "code" if version else metric.source
         fields["started_at"] = started_at

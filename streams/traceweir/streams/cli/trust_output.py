@@ -278,6 +278,7 @@ def _names(measured: LabelledMeasure) -> JsonObject:
         "criterion": measured.criterion,
         "scorer_version": measured.scorer_version,
         "judge": measured.judge or None,
+        "metric_digest": measured.metric_digest or None,
     }
 
 

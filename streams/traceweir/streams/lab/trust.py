@@ -24,6 +24,8 @@ class LabelledMeasure:
     scorer_version: str
     judge: str
     """The model that judged; empty if none did."""
+    metric_digest: str
+    """Digest of what measured: another prompt or another option is another judge. Empty in records without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ def _latest_scores(scores: Iterable[Score]) -> list[Score]:
 def _by_measure(scores: Iterable[Score]) -> dict[LabelledMeasure, dict[Subject, Score]]:
     """Returns the scores of each criterion and judge by their subject.
 
-    A score without a verdict names no judge: it belongs to the judge with the most verdicts of its criterion.
+    A score without a verdict names no judge: it belongs to the judge with the most verdicts among those with its digest.
     """
     found: dict[LabelledMeasure, dict[Subject, Score]] = defaultdict(dict)
     nameless: list[Score] = []
@@ -113,12 +115,16 @@ def _by_measure(scores: Iterable[Score]) -> dict[LabelledMeasure, dict[Subject, 
         if score.value is None:
             nameless.append(score)
             continue
-        found[LabelledMeasure(score.metric, score.scorer_version, score.judge or "")][_subject(score)] = score
-    usual = {each.criterion: each for each in sorted(found, key=lambda each: len(found[each]))}
+        found[_measure_of(score)][_subject(score)] = score
+    usual = {(each.criterion, each.metric_digest): each for each in sorted(found, key=lambda each: len(found[each]))}
     for score in nameless:
-        key = usual.get(score.metric, LabelledMeasure(score.metric, score.scorer_version, score.judge or ""))
+        key = usual.get((score.metric, score.metric_digest or ""), _measure_of(score))
         found[key].setdefault(_subject(score), score)
     return dict(found)
+
+
+def _measure_of(score: Score) -> LabelledMeasure:
+    return LabelledMeasure(score.metric, score.scorer_version, score.judge or "", score.metric_digest or "")
 
 
 def _subject(score: Score) -> Subject:

@@ -12,7 +12,7 @@ from tests.support.scoring import NOW, expecting, make_candidate, make_session, 
 
 from traceweir.schemas.dimensions import UNKNOWN, Dimensions
 from traceweir.schemas.invocation import FunctionCall
-from traceweir.schemas.score import Score
+from traceweir.schemas.score import Score, result_id
 from traceweir.schemas.turns import Turn
 from traceweir.scorers import Measurement, read_plan
 from traceweir.scorers.evaluation.score_writer import GateScores, ScoreWriter
@@ -27,6 +27,16 @@ async def test_the_result_id_depends_on_session_segment_and_options_but_not_on_t
     assert await ids(1.0) == again
     everything = [again, await ids({"ignoreArgs": True}), await ids(1.0, "t"), await ids(1.0, "s", 1)]
     assert len({one for row in everything for one in row}) == 4 * 4
+
+
+async def test_a_score_names_the_digest_that_its_result_id_is_made_of() -> None:
+    plan = read_plan({"criteria": {"tool_trajectory_avg_score": 1.0}})
+    found = [each for each in await scores_of(plan, TURNS) if each.metric == "tool_trajectory_avg_score"]
+    assert {each.metric_digest for each in found} == {plan.metrics[0].digest}
+    for each in found:
+        subject = each.invocation_id or each.session_id
+        made = result_id(each.session_id, each.segment, each.level, subject, each.metric, str(each.metric_digest))
+        assert each.result_id == made
 
 
 async def test_every_score_reads_back_from_its_json() -> None:

@@ -333,3 +333,14 @@ def test_a_judge_below_the_bar_cannot_be_planned_to_pass(capsys: pytest.CaptureF
     assert code == 0
     assert "none is enough" in out
     assert "no number of labels can prove it" in err
+
+
+def test_scores_of_another_prompt_are_another_judge(capsys: pytest.CaptureFixture[str]) -> None:
+    scores, labels = planted(7)
+    half = len(scores) // 2
+    digests = ["first"] * half + ["second"] * half
+    scores = [each.model_copy(update={"metric_digest": digest}) for each, digest in zip(scores, digests, strict=True)]
+    scores[0] = score("s0", None, metric_digest="first")
+    _, out, _ = run(capsys, "rate", *written(scores, labels), "--json")
+    found = [json.loads(line) for line in out.splitlines()]
+    assert [(each["metric_digest"], each["judged"]) for each in found] == [("first", half - 1), ("second", half)]

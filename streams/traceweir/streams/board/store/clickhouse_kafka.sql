@@ -67,7 +67,8 @@ CREATE MATERIALIZED VIEW results_reader TO new_results AS SELECT
     JSONExtract(record, 'judge', 'Nullable(String)') AS `judge`,
     JSONExtract(record, 'category', 'Nullable(String)') AS `category`,
     JSONExtract(record, 'inclusion_probability', 'Nullable(Float64)') AS `inclusion_probability`,
-    parseDateTime64BestEffortOrNull(JSONExtractString(record, 'segment_opened_at'), 6, 'UTC') AS `segment_opened_at`
+    parseDateTime64BestEffortOrNull(JSONExtractString(record, 'segment_opened_at'), 6, 'UTC') AS `segment_opened_at`,
+    JSONExtract(record, 'metric_digest', 'Nullable(String)') AS `metric_digest`
 FROM results_queue
 WHERE _error = '' AND isValidJSON(record) AND JSONExtractString(record, 'session_id') != '' AND JSONExtractString(record, 'result_id') != '' AND isNotNull(fromUnixTimestamp64Milli(toInt64(coalesce(toUnixTimestamp64Milli(_timestamp_ms), 0)), 'UTC')) AND isNotNull(parseDateTime64BestEffortOrNull(JSONExtractString(record, 'occurred_at'), 6, 'UTC')) AND isNotNull(parseDateTime64BestEffortOrNull(JSONExtractString(record, 'evaluated_at'), 6, 'UTC'));
 

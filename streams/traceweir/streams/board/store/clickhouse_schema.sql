@@ -57,6 +57,7 @@ CREATE TABLE IF NOT EXISTS results (
     `category` LowCardinality(Nullable(String)),
     `inclusion_probability` Nullable(Float64) CODEC(Gorilla, ZSTD(1)),
     `segment_opened_at` Nullable(DateTime64(6, 'UTC')) CODEC(Delta, ZSTD(1)),
+    `metric_digest` LowCardinality(Nullable(String)),
     INDEX by_time occurred_at TYPE minmax GRANULARITY 1,
     INDEX by_key key TYPE bloom_filter(0.001) GRANULARITY 1,
     INDEX by_trace trace_id TYPE bloom_filter(0.001) GRANULARITY 1,
@@ -150,7 +151,7 @@ CREATE TABLE IF NOT EXISTS labels (
     `invocation_id` Nullable(String),
     `trace_id` Nullable(String),
     `criterion` String,
-    `metric_digest` Nullable(String),
+    `metric_digest` LowCardinality(Nullable(String)),
     `verdict` Nullable(String),
     `value` Nullable(Float64) CODEC(Gorilla, ZSTD(1)),
     `category` LowCardinality(Nullable(String)),
@@ -194,6 +195,7 @@ CREATE TABLE IF NOT EXISTS labelled_scores (
     `judge` LowCardinality(Nullable(String)),
     `category` LowCardinality(Nullable(String)),
     `inclusion_probability` Nullable(Float64) CODEC(Gorilla, ZSTD(1)),
+    `metric_digest` LowCardinality(Nullable(String)),
     INDEX by_time occurred_at TYPE minmax GRANULARITY 1
 )
 ENGINE = ReplacingMergeTree(version) ORDER BY (key, session_id, result_id, revision);
@@ -244,7 +246,8 @@ CREATE TABLE IF NOT EXISTS new_results (
     `judge` LowCardinality(Nullable(String)),
     `category` LowCardinality(Nullable(String)),
     `inclusion_probability` Nullable(Float64) CODEC(Gorilla, ZSTD(1)),
-    `segment_opened_at` Nullable(DateTime64(6, 'UTC')) CODEC(Delta, ZSTD(1))
+    `segment_opened_at` Nullable(DateTime64(6, 'UTC')) CODEC(Delta, ZSTD(1)),
+    `metric_digest` LowCardinality(Nullable(String))
 )
 ENGINE = Null;
 
@@ -295,6 +298,7 @@ CREATE TABLE IF NOT EXISTS replaced_results (
     `category` LowCardinality(Nullable(String)),
     `inclusion_probability` Nullable(Float64) CODEC(Gorilla, ZSTD(1)),
     `segment_opened_at` Nullable(DateTime64(6, 'UTC')) CODEC(Delta, ZSTD(1)),
+    `metric_digest` LowCardinality(Nullable(String)),
     INDEX by_key key TYPE bloom_filter(0.001) GRANULARITY 1
 )
 ENGINE = ReplacingMergeTree PARTITION BY toYYYYMM(opened) ORDER BY (opened, key, session_id, result_id, version);
@@ -302,13 +306,13 @@ ENGINE = ReplacingMergeTree PARTITION BY toYYYYMM(opened) ORDER BY (opened, key,
 CREATE TABLE IF NOT EXISTS result_records (opened Date32, key UInt64, result_id String, version UInt128 CODEC(ZSTD(1)), minute DateTime64(6, 'UTC') CODEC(Delta, ZSTD(1)), `partition` Int64 CODEC(T64, ZSTD(1)), `offset` Int64 CODEC(T64, ZSTD(1)))
 ENGINE = ReplacingMergeTree PARTITION BY toYYYYMM(opened) ORDER BY (opened, key, result_id, version);
 
-CREATE MATERIALIZED VIEW IF NOT EXISTS new_results_to_results TO results AS SELECT opened, key, version, `written_at`, `session_id`, `segment`, `revision`, `attempt`, `level`, `invocation_id`, `trace_id`, `metric`, `value`, `threshold`, `status`, `not_evaluated_because`, `rationale`, `details`, `cost_input_tokens`, `cost_output_tokens`, `cost_usd`, `cost_cached`, `started_at`, `occurred_at`, `evaluated_at`, `result_id`, `scorer_version`, `config_digest`, `partition`, `offset`, `app_name`, `agent_name`, `agent_version`, `environment`, `model`, `user_id`, `labels`, `trace_context_trace_id`, `trace_context_span_id`, `sampling_probability`, `source`, `cause`, `judge`, `category`, `inclusion_probability`, `segment_opened_at` FROM new_results;
+CREATE MATERIALIZED VIEW IF NOT EXISTS new_results_to_results TO results AS SELECT opened, key, version, `written_at`, `session_id`, `segment`, `revision`, `attempt`, `level`, `invocation_id`, `trace_id`, `metric`, `value`, `threshold`, `status`, `not_evaluated_because`, `rationale`, `details`, `cost_input_tokens`, `cost_output_tokens`, `cost_usd`, `cost_cached`, `started_at`, `occurred_at`, `evaluated_at`, `result_id`, `scorer_version`, `config_digest`, `partition`, `offset`, `app_name`, `agent_name`, `agent_version`, `environment`, `model`, `user_id`, `labels`, `trace_context_trace_id`, `trace_context_span_id`, `sampling_probability`, `source`, `cause`, `judge`, `category`, `inclusion_probability`, `segment_opened_at`, `metric_digest` FROM new_results;
 
 CREATE MATERIALIZED VIEW IF NOT EXISTS new_results_to_records TO result_records AS SELECT opened, key, result_id, version, fromUnixTimestamp64Micro(toUnixTimestamp64Micro(occurred_at) - positiveModulo(toUnixTimestamp64Micro(occurred_at), 60000000), 'UTC') AS minute, `partition`, `offset` FROM new_results;
 
-CREATE MATERIALIZED VIEW IF NOT EXISTS new_results_to_replaced TO replaced_results AS SELECT opened, key, version, `written_at`, `session_id`, `segment`, `revision`, `attempt`, `level`, `invocation_id`, `trace_id`, `metric`, `value`, `threshold`, `status`, `not_evaluated_because`, `rationale`, `details`, `cost_input_tokens`, `cost_output_tokens`, `cost_usd`, `cost_cached`, `started_at`, `occurred_at`, `evaluated_at`, `result_id`, `scorer_version`, `config_digest`, `partition`, `offset`, `app_name`, `agent_name`, `agent_version`, `environment`, `model`, `user_id`, `labels`, `trace_context_trace_id`, `trace_context_span_id`, `sampling_probability`, `source`, `cause`, `judge`, `category`, `inclusion_probability`, `segment_opened_at` FROM (
-    SELECT opened, key, version, `written_at`, `session_id`, `segment`, `revision`, `attempt`, `level`, `invocation_id`, `trace_id`, `metric`, `value`, `threshold`, `status`, `not_evaluated_because`, `rationale`, `details`, `cost_input_tokens`, `cost_output_tokens`, `cost_usd`, `cost_cached`, `started_at`, `occurred_at`, `evaluated_at`, `result_id`, `scorer_version`, `config_digest`, `partition`, `offset`, `app_name`, `agent_name`, `agent_version`, `environment`, `model`, `user_id`, `labels`, `trace_context_trace_id`, `trace_context_span_id`, `sampling_probability`, `source`, `cause`, `judge`, `category`, `inclusion_probability`, `segment_opened_at` FROM new_results
-    UNION ALL SELECT opened, key, version, `written_at`, `session_id`, `segment`, `revision`, `attempt`, `level`, `invocation_id`, `trace_id`, `metric`, `value`, `threshold`, `status`, `not_evaluated_because`, `rationale`, `details`, `cost_input_tokens`, `cost_output_tokens`, `cost_usd`, `cost_cached`, `started_at`, `occurred_at`, `evaluated_at`, `result_id`, `scorer_version`, `config_digest`, `partition`, `offset`, `app_name`, `agent_name`, `agent_version`, `environment`, `model`, `user_id`, `labels`, `trace_context_trace_id`, `trace_context_span_id`, `sampling_probability`, `source`, `cause`, `judge`, `category`, `inclusion_probability`, `segment_opened_at` FROM results WHERE (opened, key) IN (
+CREATE MATERIALIZED VIEW IF NOT EXISTS new_results_to_replaced TO replaced_results AS SELECT opened, key, version, `written_at`, `session_id`, `segment`, `revision`, `attempt`, `level`, `invocation_id`, `trace_id`, `metric`, `value`, `threshold`, `status`, `not_evaluated_because`, `rationale`, `details`, `cost_input_tokens`, `cost_output_tokens`, `cost_usd`, `cost_cached`, `started_at`, `occurred_at`, `evaluated_at`, `result_id`, `scorer_version`, `config_digest`, `partition`, `offset`, `app_name`, `agent_name`, `agent_version`, `environment`, `model`, `user_id`, `labels`, `trace_context_trace_id`, `trace_context_span_id`, `sampling_probability`, `source`, `cause`, `judge`, `category`, `inclusion_probability`, `segment_opened_at`, `metric_digest` FROM (
+    SELECT opened, key, version, `written_at`, `session_id`, `segment`, `revision`, `attempt`, `level`, `invocation_id`, `trace_id`, `metric`, `value`, `threshold`, `status`, `not_evaluated_because`, `rationale`, `details`, `cost_input_tokens`, `cost_output_tokens`, `cost_usd`, `cost_cached`, `started_at`, `occurred_at`, `evaluated_at`, `result_id`, `scorer_version`, `config_digest`, `partition`, `offset`, `app_name`, `agent_name`, `agent_version`, `environment`, `model`, `user_id`, `labels`, `trace_context_trace_id`, `trace_context_span_id`, `sampling_probability`, `source`, `cause`, `judge`, `category`, `inclusion_probability`, `segment_opened_at`, `metric_digest` FROM new_results
+    UNION ALL SELECT opened, key, version, `written_at`, `session_id`, `segment`, `revision`, `attempt`, `level`, `invocation_id`, `trace_id`, `metric`, `value`, `threshold`, `status`, `not_evaluated_because`, `rationale`, `details`, `cost_input_tokens`, `cost_output_tokens`, `cost_usd`, `cost_cached`, `started_at`, `occurred_at`, `evaluated_at`, `result_id`, `scorer_version`, `config_digest`, `partition`, `offset`, `app_name`, `agent_name`, `agent_version`, `environment`, `model`, `user_id`, `labels`, `trace_context_trace_id`, `trace_context_span_id`, `sampling_probability`, `source`, `cause`, `judge`, `category`, `inclusion_probability`, `segment_opened_at`, `metric_digest` FROM results WHERE (opened, key) IN (
     SELECT opened, key FROM (
         SELECT *, max(version) OVER (PARTITION BY opened, key, result_id) AS newest FROM (
             SELECT opened, key, result_id, version, fromUnixTimestamp64Micro(toUnixTimestamp64Micro(occurred_at) - positiveModulo(toUnixTimestamp64Micro(occurred_at), 60000000), 'UTC') AS minute, `partition`, `offset` FROM new_results
@@ -451,4 +455,4 @@ CREATE VIEW IF NOT EXISTS rollup_changes AS SELECT * FROM rollups WHERE false;
 
 CREATE VIEW IF NOT EXISTS rejection_changes AS SELECT * FROM rejections WHERE false;
 
-INSERT INTO store_version VALUES (10);
+INSERT INTO store_version VALUES (11);

@@ -32,7 +32,7 @@ from traceweir.streams.board.store.clickhouse_types import (
 )
 from traceweir.streams.board.store.tables import RESULTS, TABLES, Table
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 """The version of the tables that this version of Traceweir reads and writes."""
 FILE = Path(__file__).parent / "clickhouse_schema.sql"
 

@@ -42,6 +42,7 @@ _FEW_VALUES = {
     "category",
     "scorer_version",
     "config_digest",
+    "metric_digest",
     "reason",
 }
 

@@ -19,7 +19,7 @@ from traceweir.streams.board.store.rollups import (
 from traceweir.streams.board.store.tables import CHANGES, DIMENSIONS, KEPT_SCORES, LABELS, REASONS, TABLES, Table
 from traceweir.streams.tools.results.table import ColumnType
 
-SCHEMA_VERSION = 14
+SCHEMA_VERSION = 15
 """The version of the tables that this version of Traceweir reads and writes."""
 
 TYPES: dict[ColumnType, str] = {
@@ -207,6 +207,12 @@ def _add_labels(connection: Any) -> None:
         connection.execute(f"CREATE TABLE IF NOT EXISTS {table.name} (key UBIGINT, {columns_of(table)})")
 
 
+def _add_metric_digest(connection: Any) -> None:
+    _add_to_results("metric_digest")(connection)
+    # `_add_labels` makes the table with the columns of today.
+    connection.execute(f"ALTER TABLE {KEPT_SCORES.name} ADD COLUMN IF NOT EXISTS metric_digest VARCHAR")
+
+
 def _add_columns(connection: Any, name: str, columns: Iterable[str]) -> None:
     """Makes a table anew with these columns; those that it had keep their cells, and the others are empty.
 
@@ -242,5 +248,6 @@ MIGRATIONS: dict[int, Callable[[Any], object]] = {
     11: _add_to_results("segment_opened_at TIMESTAMP"),
     12: _drop_freshness,
     13: _add_labels,
+    14: _add_metric_digest,
 }
 """By version, the function that turns tables of this version into those of the next."""

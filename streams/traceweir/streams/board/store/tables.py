@@ -214,7 +214,7 @@ LABELS = Table(
 _KEPT = (
     "session_id", "segment", "revision", "attempt", "level", "invocation_id", "trace_id", "metric", "value", "threshold",
     "status", "occurred_at", "result_id", "scorer_version", "config_digest", *RESULT_DIMENSIONS, "category",
-    "inclusion_probability",
+    "inclusion_probability", "metric_digest",
 )  # fmt: skip
 KEPT_SCORES = Table(
     "labelled_scores",

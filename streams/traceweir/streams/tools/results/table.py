@@ -76,6 +76,7 @@ COLUMNS = (
     Column("category", "text", nullable=True),
     Column("inclusion_probability", "number", nullable=True),
     Column("segment_opened_at", "time", nullable=True),
+    Column("metric_digest", "text", nullable=True),
 )
 """The columns of an exported table, in their order; new columns come last."""
 

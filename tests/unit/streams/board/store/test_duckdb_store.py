@@ -120,6 +120,7 @@ def forget_segments(connection: Any) -> None:
     """Makes the tables those of a version before scores had `segment_opened_at`."""
     for name in ("results", "replaced_results"):
         connection.execute(f"ALTER TABLE {name} DROP COLUMN segment_opened_at")
+        connection.execute(f"ALTER TABLE {name} DROP COLUMN metric_digest")
     for name in ("freshness", "freshness_changes"):
         connection.execute(f"CREATE TABLE {name} (minute TIMESTAMP, metric VARCHAR, bucket BIGINT, n BIGINT)")
 
