@@ -1,0 +1,205 @@
+"""Watches one stream of scores: learns a baseline, raises an alarm if the mean drops, and resolves it if it recovers.
+
+A step is a minute of the stream's clock. Its values are independent: the caller gives one value a session, once a day.
+The state has a fixed size, and is equal after equal values, whatever their order within a minute.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from traceweir.streams.base.statistics.baseline import (
+    HOURS,
+    SUMS,
+    BaselineLines,
+    baseline_lines,
+    mean_bounds,
+    value_sums,
+)
+from traceweir.streams.base.statistics.betting import (
+    BETS,
+    alarm_threshold,
+    averaged,
+    evidence_after,
+    findable_mean,
+    log_drop_growth,
+    log_rise_growth,
+    stream_weight,
+)
+from traceweir.streams.base.statistics.change_point import COLUMNS, MOST_BLOCKS, Changed, changed, no_blocks, with_step
+from traceweir.streams.base.statistics.intervals import Floats
+
+DAY = 1_440
+"""Steps of a day."""
+LINE_ERROR = 0.02
+"""Probability that the line of any stream of a rule is too high; it is inside the promise."""
+BASELINE_ERROR = 0.0075
+"""How often the baseline's mean is outside the interval that an effect is computed from."""
+LEAST_BASELINE = 50
+"""Fewer values are no baseline: the stream learns until it has so many, and the stated days are over."""
+_PARTS = (5, BETS, HOURS * SUMS)
+"""Sizes of the parts of a state in front of its blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What a rule tolerates, and how often it may be wrong."""
+
+    tolerated_drop: float
+    """A drop of the mean by less than this is no alarm; from 0, below 1."""
+    days_between_false_alarms: float
+    """Mean number of days to the first false alarm of any stream, at least."""
+    baseline_days: float
+    """From how many days a stream learns what is usual."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamAlarm:
+    """What a stream says when its state changes."""
+
+    state: Literal["raised", "resolved"]
+    at: int
+    """The minute in which it was said."""
+    change: Changed | None
+    """Since when, and what the mean has been since; None if it is resolved."""
+    effect: tuple[float, float, float] | None
+    """Mean after the change less that of the baseline, and the ends of its 95 % interval; None if it is resolved."""
+
+
+class WatchedStream:
+    """A stream of values from 0 to 1, of which a drop matters.
+
+    >>> stream = WatchedStream(1, Promise(tolerated_drop=0.02, days_between_false_alarms=60, baseline_days=1))
+    >>> good = np.array([1.0, 1.0, 1.0, 0.0])
+    >>> [stream.step(minute, good) for minute in range(0, 2880, 2)] == [None] * 1440
+    True
+    >>> said = [(minute, said) for minute in range(2880, 2940, 2) if (said := stream.step(minute, 1 - good))]
+    >>> [(minute, alarm.state, alarm.change.at) for minute, alarm in said]
+    [(2894, 'raised', 2880)]
+    """
+
+    def __init__(self, number: int, promise: Promise) -> None:
+        """Begins a stream.
+
+        Args:
+            number: From 1, by first appearance among the streams of the rule.
+            promise: The promise of the rule, over all its streams.
+        """
+        self._number = number
+        self._promise = promise
+        self._first: int | None = None
+        self._sums = np.zeros((HOURS, SUMS))
+        self._lines: BaselineLines | None = None
+        self._raised = False
+        self._evidence = np.zeros(BETS)
+        self._blocks = no_blocks()
+        self._threshold = alarm_threshold(number, promise.days_between_false_alarms * DAY, LINE_ERROR)
+
+    @property
+    def is_raised(self) -> bool:
+        """Whether the last that was said is an alarm."""
+        return self._raised
+
+    @property
+    def lines(self) -> BaselineLines | None:
+        """The bounds of the baseline by hour; None while it is learnt."""
+        return self._lines
+
+    @property
+    def baseline(self) -> tuple[int, float | None]:
+        """How many values the baseline has, and their mean."""
+        number, total = self._sums[:, :2].sum(axis=0)
+        return int(number), float(total / number) if number else None
+
+    def findable_drop(self, values: float) -> float | None:
+        """Returns the smallest drop from the baseline's mean that so many values show, about; None if none is."""
+        if self._lines is None:
+            return None
+        _, mean = self.baseline
+        line = float(np.mean(self._lines.lowest)) - self._promise.tolerated_drop
+        found = findable_mean(line, values, self._threshold)
+        return None if found is None or mean is None else mean - found
+
+    def step(self, minute: int, values: Floats) -> StreamAlarm | None:
+        """Takes the values of a minute, one or more; returns what is to be said.
+
+        Args:
+            minute: Minutes since 1970 in UTC, larger than in all calls before.
+            values: A value of each session, from 0 to 1.
+        """
+        # The sum of floats depends on their order.
+        values = np.sort(values)
+        if self._first is None:
+            self._first = minute
+        if self._lines is None and not self._learnt(minute):
+            self._sums[_hour(minute)] += value_sums(values)
+            return None
+        if self._lines is None:
+            self._lines = self._learnt_lines()
+        hour = _hour(minute)
+        lowest = float(self._lines.lowest[hour])
+        line = lowest - self._promise.tolerated_drop
+        growth = log_rise_growth if self._raised else log_drop_growth
+        self._evidence = evidence_after(self._evidence, growth(values, line).sum(axis=0))
+        if not self._raised:
+            self._blocks = with_step(self._blocks, minute, values, float(self._lines.means[hour]), lowest, line)
+        if averaged(self._evidence) < self._threshold:
+            return None
+        said = self._said(minute)
+        self._raised = not self._raised
+        self._evidence = np.zeros(BETS)
+        self._blocks = no_blocks()
+        return said
+
+    def to_bytes(self) -> bytes:
+        """Returns the state, always of the same size."""
+        head = [
+            self._number,
+            math.nan if self._first is None else self._first,
+            self._lines is not None,
+            self._raised,
+            len(self._blocks),
+        ]
+        empty = np.zeros((MOST_BLOCKS - len(self._blocks)) * COLUMNS)
+        parts = (head, self._evidence, self._sums.ravel(), self._blocks.ravel(), empty)
+        return np.concatenate(parts).astype("<f8").tobytes()
+
+    @classmethod
+    def from_bytes(cls, state: bytes, promise: Promise) -> WatchedStream:
+        """Returns the stream whose state `to_bytes` returned; the promise is that of its rule."""
+        head, evidence, sums, blocks = np.split(np.frombuffer(state, "<f8").astype(float), np.cumsum(_PARTS))
+        stream = cls(int(head[0]), promise)
+        stream._first = None if math.isnan(head[1]) else int(head[1])
+        stream._evidence = evidence
+        stream._sums = sums.reshape(HOURS, SUMS)
+        stream._blocks = blocks.reshape(-1, COLUMNS)[: int(head[4])]
+        stream._raised = bool(head[3])
+        if head[2]:
+            stream._lines = stream._learnt_lines()
+        return stream
+
+    def _learnt_lines(self) -> BaselineLines:
+        return baseline_lines(self._sums, LINE_ERROR * stream_weight(self._number))
+
+    def _learnt(self, minute: int) -> bool:
+        over = self._first is not None and minute - self._first >= self._promise.baseline_days * DAY
+        return over and self._sums[:, 0].sum() >= LEAST_BASELINE
+
+    def _said(self, minute: int) -> StreamAlarm:
+        change = None if self._raised else changed(self._blocks)
+        if change is None:
+            return StreamAlarm("resolved", minute, None, None)
+        low, high = mean_bounds(self._sums.sum(axis=0), BASELINE_ERROR)
+        _, mean = self.baseline
+        # With a daily rhythm the hours since the change are compared with the same hours.
+        moved = change.expected - (mean or 0.0)
+        effect = (change.mean - change.expected, change.low - high - moved, change.high - low - moved)
+        return StreamAlarm("raised", minute, change, effect)
+
+
+def _hour(minute: int) -> int:
+    return minute // 60 % HOURS
