@@ -107,7 +107,10 @@ def findable_mean(line: float, values: float, threshold: float) -> float | None:
     low, high = 0.0, line
     for _ in range(50):
         middle = (low + high) / 2
-        low, high = (middle, high) if _entropy(middle, line) >= wanted else (low, middle)
+        if _entropy(middle, line) >= wanted:
+            low = middle
+        else:
+            high = middle
     return low
 
 
