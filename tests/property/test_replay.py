@@ -353,5 +353,14 @@ def stray(number: int) -> Sent:
     log=[stray(1), stray(2)],
     steps=[("take", 0), ("take", 1), ("checkpoint", 0), ("take", 1), ("checkpoint", 1), ("lost", 1)],
 )
+# The home reads the dead letters of two partitions in another order than they were written.
+@example(
+    log=[
+        Sent(0, TOPICS.invocations, 0, b"{", b"a"),
+        Sent(0, TOPICS.invocations, 2, b"{", b"a"),
+        stray(1),
+    ],
+    steps=[("take", 2), ("checkpoint", 2)],
+)
 def test_misrouted_records_commit_the_same_despite_failures(log: list[Sent], steps: list[tuple[str, int]]) -> None:
     asyncio.run(compare(3, log, steps, LONG_GRACE))

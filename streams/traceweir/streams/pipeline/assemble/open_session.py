@@ -180,7 +180,7 @@ class OpenSession:
         return row
 
     def document(self, read: Read) -> bytes:
-        """Returns the Session as JSON: events ordered by `occurred_at`, traces by `created_at` and id.
+        """Returns the Session as JSON: events ordered by `occurred_at`, traces by `created_at` and id, notes by their place.
 
         For each trace id, the document contains the trace that arrived last.
 
@@ -229,8 +229,15 @@ def _refused(refused: list[tuple[float, bytes]], replayed: Collection[bytes]) ->
     """Returns the member `refused` of the document, after a comma; no bytes if there is none."""
     if not refused:
         return b""
-    kept = [raw for _, raw in refused if orjson.loads(raw)["place"].encode() not in replayed]
+    places = [(orjson.loads(raw)["place"], raw) for _, raw in refused]
+    # The dead letters of several partitions arrive in any order.
+    kept = [raw for place, raw in sorted(places, key=_in_log_order) if place.encode() not in replayed]
     return b',"refused":[%b]' % b",".join(kept) if kept else b""
+
+
+def _in_log_order(note: tuple[str, bytes]) -> tuple[str, int]:
+    partition, _, offset = note[0].rpartition("@")
+    return partition, int(offset)
 
 
 def _moment(milliseconds: int) -> bytes:
