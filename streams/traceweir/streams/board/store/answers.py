@@ -335,6 +335,25 @@ class Bin(BaseModel):
     """Number of results."""
 
 
+class CategoryCount(BaseModel):
+    """How many results of a categorical criterion have one answer."""
+
+    level: str
+    """What was measured: an invocation, a trace or the session."""
+    category: str
+    """The answer."""
+    value: float | None
+    """The number that the criterion gives the answer; null if results have several, of different configs."""
+    results: int
+    """Number of results with this answer."""
+    share: float
+    """Share of the results with an answer at this level, from 0 to 1."""
+    share_low: float
+    """Lower end of Wilson's 95 % interval of the share."""
+    share_high: float
+    """Upper end of Wilson's 95 % interval of the share."""
+
+
 class Slice(Figures):
     """The figures of the results that have one value of a dimension, against all other results of the metric."""
 
@@ -410,6 +429,8 @@ class MetricOverTime(BaseModel):
     """Agent versions, configs, models and judges whose first results are in the span, by time."""
     distribution: list[Bin]
     """How many results have which value, in ranges of the same width, from the least value to the largest one."""
+    categories: list[CategoryCount]
+    """How many results have which answer, the most frequent first at each level; empty for a metric without categories."""
     slices: Slices
     """The values of dimensions whose pass rates differ most from the others."""
     direction: Direction | None

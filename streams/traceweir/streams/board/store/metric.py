@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from traceweir.scorers.base import Direction
+from traceweir.streams.base.statistics.rate_intervals import rate_interval
 from traceweir.streams.board.store.answers import (
     Bin,
+    CategoryCount,
     DimensionValues,
     MetricOverTime,
     MetricResult,
@@ -21,6 +24,8 @@ from traceweir.streams.board.store.tables import RESULT_DIMENSIONS
 BINS = 20
 """Number of ranges of a distribution."""
 MAX_RESULTS = 10
+MAX_CATEGORIES = 100
+"""Maximum number of answers at a level that are counted; a criterion has 50 categories at most."""
 MAX_VALUES = 100
 """Maximum number of values of a dimension that `dimension_values` returns."""
 
@@ -46,6 +51,7 @@ def metric(store: Readable, selection: Selection) -> MetricOverTime:
         series=series_of(store, selection, step_s),
         changes=changes_in(store, selection),
         distribution=_distribution(store, selection),
+        categories=_categories(store, selection),
         slices=slices_of(store, selection, figures),
         direction=direction,
         worst=_worst(store, selection, direction),
@@ -114,6 +120,38 @@ def _distribution(store: Readable, selection: Selection) -> list[Bin]:
         Bin(low=low + at * width, high=low + (at + 1) * width if at < BINS - 1 else high, results=numbers.get(at, 0))
         for at in range(BINS)
     ]
+
+
+def _categories(store: Readable, selection: Selection) -> list[CategoryCount]:
+    where, parameters = selection.where("occurred_at")
+    rows = store.query(
+        "SELECT level, category, min(value) AS least, max(value) AS most, count(*) AS n FROM results "
+        f"WHERE category IS NOT NULL AND {where} GROUP BY level, category ORDER BY level, n DESC, category",
+        parameters,
+    )
+    totals = Counter[str]()
+    for row in rows:
+        totals[row["level"]] += row["n"]
+    shown = Counter[str]()
+    found = []
+    for row in rows:
+        level = row["level"]
+        shown[level] += 1
+        if shown[level] > MAX_CATEGORIES:
+            continue
+        low, high = rate_interval(row["n"], totals[level])
+        found.append(
+            CategoryCount(
+                level=level,
+                category=row["category"],
+                value=row["least"] if row["least"] == row["most"] else None,
+                results=row["n"],
+                share=row["n"] / totals[level],
+                share_low=low,
+                share_high=high,
+            )
+        )
+    return found
 
 
 def _worst(store: Readable, selection: Selection, direction: Direction | None) -> list[MetricResult]:

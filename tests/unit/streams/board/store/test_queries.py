@@ -182,6 +182,26 @@ def test_the_worst_results_are_those_of_the_metric_s_direction(
     assert (found.direction, [each.value for each in found.worst]) == (direction, worst)
 
 
+def test_the_answers_of_a_categorical_criterion_are_counted_at_each_level(store: Store) -> None:
+    answers = {"a": ("refund", 1.0), "b": ("other", 0.0), "c": ("other", 0.0), "d": (None, None)}
+    session = [make_score(name, "topic", value, category=answer) for name, (answer, value) in answers.items()]
+    turn = make_score("a", "topic", 1.0, level="invocation", invocation_id="i", result_id="turn", category="refund")
+    store.write(scores_batch(*session, turn))
+    later = make_score("c", "topic", 1.0, category="refund", revision=1)
+    store.write(scores_batch(later))
+
+    found = metric(store, replace(DAY, metric="topic")).categories
+
+    assert [(each.level, each.category, each.value, each.results) for each in found] == [
+        ("invocation", "refund", 1.0, 1),
+        ("session", "refund", 1.0, 2),
+        ("session", "other", 0.0, 1),
+    ]
+    assert [round(each.share, 3) for each in found] == [1.0, 0.667, 0.333]
+    assert all(each.share_low < each.share < each.share_high or each.share == 1 for each in found)
+    assert metric(store, replace(DAY, metric="response_match_score")).categories == []
+
+
 @pytest.mark.parametrize(
     ("passed", "failed", "direction"), [(0.9, 0.2, "higher"), (0.2, 0.9, "lower"), (0.9, 0.9, None), (0.5, 0.5, None)]
 )

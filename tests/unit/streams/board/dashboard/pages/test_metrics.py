@@ -70,6 +70,22 @@ async def test_the_page_of_a_metric_without_a_value_leads_to_the_sessions_that_w
     assert 'href="/sessions?metric=latency&amp;status=NOT_EVALUATED"' in page
 
 
+async def test_the_page_of_a_categorical_criterion_counts_its_answers(tmp_path: Path, visit: Open) -> None:
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW + timedelta(minutes=1))
+    site.add(
+        make_score("a", "topic", 1.0, category="<b>refund</b>"),
+        make_score("b", "topic", 0.0, category="other"),
+        make_score("c", "topic", 0.0, category="other"),
+    )
+
+    page = (await visit(site).get("/metric", params={"metric": "topic"})).text
+
+    [table] = re.findall(r'aria-label="Answers, session">(.*?)</table>', page, re.DOTALL)
+    rows = re.findall(r"<tr><th scope=\"row\">(.*?)</tr>", table, re.DOTALL)
+    assert [re.findall(r"<bdi>(.*?)</bdi>", row) for row in rows] == [["other"], ["&lt;b&gt;refund&lt;/b&gt;"]]
+    assert re.search(r'data-label="share">66\.7.%<', rows[0])
+
+
 async def test_a_metric_has_its_name_once_with_the_level_of_sessions_first(tmp_path: Path, visit: Open) -> None:
     site = Site(open_store(tmp_path / "store.duckdb"), now=NOW + timedelta(minutes=1))
     turn: dict[str, Any] = {"level": "invocation", "invocation_id": "i", "result_id": "turn"}
