@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, JsonValue
 
 from traceweir.scorers.base import Direction
+from traceweir.streams.board.store.value_counts import Bin, CategoryCount
 
 
 class Figures(BaseModel):
@@ -322,36 +323,6 @@ class SessionDetails(BaseModel):
     """Number of results that count and are not in this answer."""
     replaced_results_left_out: int
     """Number of replaced results that are not in this answer."""
-
-
-class Bin(BaseModel):
-    """A range of values of a metric, and how many results are in it."""
-
-    low: float
-    """Lower bound; part of the range."""
-    high: float
-    """Upper bound; part of the last range only."""
-    results: int
-    """Number of results."""
-
-
-class CategoryCount(BaseModel):
-    """How many results of a categorical criterion have one answer."""
-
-    level: str
-    """What was measured: an invocation, a trace or the session."""
-    category: str
-    """The answer."""
-    value: float | None
-    """The number that the criterion gives the answer; null if results have several, of different configs."""
-    results: int
-    """Number of results with this answer."""
-    share: float
-    """Share of the results with an answer at this level, from 0 to 1."""
-    share_low: float
-    """Lower end of Wilson's 95 % interval of the share."""
-    share_high: float
-    """Upper end of Wilson's 95 % interval of the share."""
 
 
 class Slice(Figures):

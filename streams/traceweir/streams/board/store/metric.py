@@ -8,8 +8,6 @@ from dataclasses import replace
 from traceweir.scorers.base import Direction
 from traceweir.streams.base.statistics.rate_intervals import rate_interval
 from traceweir.streams.board.store.answers import (
-    Bin,
-    CategoryCount,
     DimensionValues,
     MetricOverTime,
     MetricResult,
@@ -20,6 +18,7 @@ from traceweir.streams.board.store.overview import changes_in, figures_with_quan
 from traceweir.streams.board.store.selection import Readable, Selection, in_utc
 from traceweir.streams.board.store.slices import slices_of
 from traceweir.streams.board.store.tables import RESULT_DIMENSIONS
+from traceweir.streams.board.store.value_counts import Bin, CategoryCount
 
 BINS = 20
 """Number of ranges of a distribution."""

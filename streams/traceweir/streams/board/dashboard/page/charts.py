@@ -12,12 +12,12 @@ from traceweir.streams.base.statistics.rate_intervals import rate_interval
 from traceweir.streams.board.dashboard.page.formats import inert_text
 from traceweir.streams.board.dashboard.page.marks import ChartMark
 from traceweir.streams.board.store.answers import (
-    Bin,
     MetricFigures,
     SeriesPoint,
 )
 from traceweir.streams.board.store.missing_answers import CountPoint
 from traceweir.streams.board.store.selection import Selection
+from traceweir.streams.board.store.value_counts import Bin
 
 MAX_LINES = 3
 """Lines of a chart; more cannot be told apart."""
