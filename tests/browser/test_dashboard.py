@@ -31,6 +31,7 @@ VIEWS = {
     "compare": "/compare?first_agent_version=2.3.1&second_agent_version=2.4.0",
     "review": "/review?metric=hallucinations_v1&share=1",
     "worth a look": "/review?metric=hallucinations_v1&share=0.0001&stratum=flagged",
+    "trust": "/trust?metric=hallucinations_v1",
     "empty": "/?app_name=nobody",
     "evals": "/evals",
     "eval set": "/evals/set?name=trips.evalset.json",

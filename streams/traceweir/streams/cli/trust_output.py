@@ -21,7 +21,7 @@ from traceweir.schemas.labels import Label
 from traceweir.schemas.score import Score
 from traceweir.schemas.text import printable
 from traceweir.scorers.spelling import did_you_mean
-from traceweir.streams.base.statistics.agreement import LabelAgreement, agreement
+from traceweir.streams.base.statistics.agreement import LabelAgreement
 from traceweir.streams.base.statistics.label_plan import (
     BAR,
     POWER,
@@ -55,9 +55,9 @@ def run_agreement(labels: Path, results: Path, criterion: str | None, *, as_json
     found, unusable = _read(labels, results, criterion)
     if found is None:
         return FAILED
-    known = [(group, made) for group in found.groups if (made := _agreement(group)) is not None]
+    known = [(group, made) for group in found.groups if (made := group.agreement) is not None]
     for group in found.groups:
-        if unsure := _unsure(group):
+        if unsure := group.unsure:
             name = printable(group.measured.criterion, 100)
             complain(
                 f"criterion {name!r}: {counted(unsure, 'label')} unsure, or of annotators who differ, and not in the table"
@@ -185,21 +185,8 @@ def _lines(path: Path, model: type[Record]) -> tuple[list[Record], int]:
     return found, bad
 
 
-def _agreement(group: LabelledScores) -> LabelAgreement | None:
-    if group.subjects is None or group.subjects.quantity == "mean":
-        return None
-    labelled = group.subjects.labelled(group.subjects.truth)
-    return agreement(labelled) if len(labelled.truth) else None
-
-
-def _unsure(group: LabelledScores) -> int:
-    if group.subjects is None or group.subjects.quantity == "mean":
-        return 0
-    return int(group.subjects.unsure.sum())
-
-
 def _calibration(group: LabelledScores) -> Calibration | None:
-    made = _agreement(group)
+    made = group.agreement
     if made is None or made.passing is None or made.failing is None:
         return None
     return Calibration(
@@ -287,7 +274,7 @@ def _agreement_document(made: LabelAgreement, group: LabelledScores) -> JsonObje
     interval = made.kappa_interval
     return {
         "labels": counts.good + counts.bad,
-        "unsure": _unsure(group),
+        "unsure": group.unsure,
         "both_pass": counts.good_passed,
         "both_fail": counts.bad - counts.bad_passed,
         "only_judge_passes": counts.bad_passed,

@@ -10,6 +10,7 @@ import numpy as np
 
 from traceweir.schemas.labels import Label
 from traceweir.schemas.score import Score
+from traceweir.streams.base.statistics.agreement import LabelAgreement, agreement
 from traceweir.streams.base.statistics.rate_statement import JudgedSubjects
 
 Subject = tuple[str, int, str, str]
@@ -36,7 +37,26 @@ class LabelledScores:
     subjects: JudgedSubjects | None
     """None if no score has a verdict that a label can be compared with."""
     disagreements: Sequence[tuple[str, str]]
-    """Session and subject of the scores with another verdict than the label."""
+    """Session and subject of the scores with another verdict than the label, the newest first."""
+    scores: Sequence[Score] = ()
+    """The score of each of `subjects`, in their order."""
+    missing: Sequence[Score] = ()
+    """The further scores that were to be judged and have no verdict."""
+
+    @property
+    def agreement(self) -> LabelAgreement | None:
+        """How far the judge agrees with the labels; None without a label that passes or fails."""
+        if self.subjects is None or self.subjects.quantity == "mean":
+            return None
+        labelled = self.subjects.labelled(self.subjects.truth)
+        return agreement(labelled) if len(labelled.truth) else None
+
+    @property
+    def unsure(self) -> int:
+        """Number of subjects whose labels are unsure, or differ."""
+        if self.subjects is None or self.subjects.quantity == "mean":
+            return 0
+        return int(self.subjects.unsure.sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +170,7 @@ def _group(
     unused: Counter[str],
 ) -> LabelledScores:
     valued = {subject: score for subject, score in scores.items() if score.value is not None}
-    missing = sum(1 for each in scores.values() if each.value is None and each.not_evaluated_because != "sampled_out")
+    missing = [each for each in scores.values() if each.value is None and each.not_evaluated_because != "sampled_out"]
     labelled = {subject: wanted[key.criterion, subject] for subject in scores if (key.criterion, subject) in wanted}
     for subject in labelled.keys() - valued.keys():
         unused["the judge gave no verdict"] += len(labelled[subject])
@@ -162,15 +182,17 @@ def _group(
     }
     numbers = {score.category: score.value for score in valued.values() if score.category is not None}
     rows = []
+    measured = []
     places: dict[str, int] = {}
-    disagreements = []
+    differing = []
     for subject, verdict in verdicts.items():
         score = valued[subject]
         chance = 1.0 if score.inclusion_probability is None else score.inclusion_probability
         truth, drawn = _truth(labelled.get(subject, ()), score, numbers, unused, in_numbers)
         rows.append((verdict, chance, places.setdefault(subject[0], len(places)), truth, drawn))
+        measured.append(score)
         if not np.isnan(truth) and truth != verdict:
-            disagreements.append((subject[0], subject[3]))
+            differing.append((score.occurred_at, subject))
     for subject in (labelled.keys() & valued.keys()) - verdicts.keys():
         chosen = valued[subject].inclusion_probability == 0
         reason = "has the probability 0" if chosen else "has no threshold or is off the scale from 0 to 1"
@@ -179,9 +201,10 @@ def _group(
         return LabelledScores(key, None, ())
     columns = np.array(rows, float).T
     subjects = JudgedSubjects(
-        columns[0], columns[1], columns[2].astype(np.intp), columns[3], columns[4], not_evaluated=missing
+        columns[0], columns[1], columns[2].astype(np.intp), columns[3], columns[4], not_evaluated=len(missing)
     )
-    return LabelledScores(key, subjects, disagreements if subjects.quantity == "rate" else ())
+    newest = [(subject[0], subject[3]) for _, subject in sorted(differing, reverse=True)]
+    return LabelledScores(key, subjects, newest if subjects.quantity == "rate" else (), measured, missing)
 
 
 def _verdict(score: Score, in_numbers: bool) -> float | None:

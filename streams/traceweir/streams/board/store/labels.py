@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
+from traceweir.schemas.labels import Label, LabelSubject
 from traceweir.streams.board.store.selection import Readable, in_utc, stored
 from traceweir.streams.board.store.tables import KEPT_SCORES, LABELS
 
@@ -172,6 +173,30 @@ def labels(
         joined.extend(_joined(row, of_subject, "replaced" if own in latest else None, absent))
         latest.add(own)
     return joined
+
+
+def given_labels(store: Readable, criterion: str, since: datetime) -> list[Label]:
+    """Returns the labels of a criterion as they were given at a time or later, without withdrawn ones, the latest first.
+
+    Args:
+        store: Answers the question.
+        criterion: The criterion.
+        since: The time. At most `MAX_LABELS` are returned.
+    """
+    names = ", ".join(f'"{name}"' for name in LABELS.column_names)
+    rows = store.query(
+        f"SELECT {names} FROM labels WHERE NOT withdrawn AND criterion = $criterion AND occurred_at >= $since "
+        f"ORDER BY occurred_at DESC, label_id LIMIT {MAX_LABELS}",
+        {"criterion": criterion, "since": stored(since)},
+    )
+    return [_as_label(row) for row in rows]
+
+
+def _as_label(row: Mapping[str, Any]) -> Label:
+    # What the store has was a label on the topic.
+    subject = LabelSubject.model_construct(**{name: row[name] for name in LabelSubject.model_fields})
+    cells = {name: row[name] for name in Label.model_fields if name in row}
+    return Label.model_construct(**{**cells, "subject": subject, "occurred_at": in_utc(row["occurred_at"])})
 
 
 def _scores(

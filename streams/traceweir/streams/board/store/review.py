@@ -122,12 +122,11 @@ def drawn_subjects(store: Readable, selection: Selection, share: float) -> tuple
         StoreError: the store cannot answer.
     """
     where, parameters = selection.where("occurred_at")
-    last = min(math.ceil(share * _POINTS), _POINTS) - 1
     rows = store.query(
         f"SELECT {_SUBJECT}, max(revision) AS revision, min({_POINT}) AS point FROM results "
-        f"WHERE {where} AND {_CAN_CALIBRATE} AND {_POINT} <= {last} GROUP BY {_SUBJECT} "
+        f"WHERE {where} AND {_CAN_CALIBRATE} AND {drawn_below(share)} GROUP BY {_SUBJECT} "
         f"ORDER BY point, {_SUBJECT} LIMIT {MAX_DRAWN}",
-        parameters | _of_point(selection),
+        parameters | review_purpose(selection),
     )
     (found,) = store.query(
         f"SELECT count(*) AS n FROM (SELECT DISTINCT {_SUBJECT} FROM results WHERE {where} AND {_CAN_CALIBRATE}) AS found",
@@ -149,7 +148,7 @@ def picked_subjects(store: Readable, selection: Selection) -> list[Picked]:
     rows = store.query(
         f"SELECT {_SUBJECT}, revision, {_POINT} AS point, key, status, value, threshold, details, occurred_at FROM results "
         f"WHERE {where} AND {_HAS_VERDICT} ORDER BY occurred_at DESC, {_SUBJECT} LIMIT {LOOKED_THROUGH}",
-        parameters | _of_point(selection),
+        parameters | review_purpose(selection),
     )
     if not rows:
         return []
@@ -174,10 +173,15 @@ def picked_subjects(store: Readable, selection: Selection) -> list[Picked]:
     return sorted(found.values(), key=lambda each: (each.subject.point, each.subject.session_id))
 
 
-def is_drawn(criterion: str, subject: ReviewSubject, share: float) -> bool:
-    """Returns whether a subject is drawn with this share."""
-    about = subject.invocation_id or subject.trace_id
-    return review_point(criterion, subject.session_id, subject.segment, about) < share
+def review_purpose(selection: Selection) -> dict[str, Any]:
+    """Returns the parameters of a query with the points of the selected criterion."""
+    return {"purpose": _purpose(selection.metric or ""), "unit": _UNIT}
+
+
+def drawn_below(share: float) -> str:
+    """Returns the condition of SQL for subjects whose points are below a share, above 0 and up to 1."""
+    last = min(math.ceil(share * _POINTS), _POINTS) - 1
+    return f"{_POINT} <= {last}"
 
 
 def _beside(
@@ -200,10 +204,6 @@ def _beside(
         if isinstance(number, int | float) and number >= max(NOVEL, novelty.get(_place(row), 0.0)):
             novelty[_place(row)] = float(number)
     return novelty, failed
-
-
-def _of_point(selection: Selection) -> dict[str, Any]:
-    return {"purpose": _purpose(selection.metric or ""), "unit": _UNIT}
 
 
 def _purpose(criterion: str) -> str:

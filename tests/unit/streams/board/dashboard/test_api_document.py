@@ -30,6 +30,7 @@ SHOWN = 29
 ASKED = {
     "/api/v1/session": {"session_id": session_id_of(0)},
     "/api/v1/metric": {"metric": "hallucinations_v1"},
+    "/api/v1/trust": {"metric": "hallucinations_v1"},
     "/api/v1/query": {"group_by": "metric,agent_version,judge", "interval": "1h", "statistic": "results,mean,usd"},
     "/api/v1/comparison": {"first_agent_version": "2.3.1", "second_agent_version": "2.4.0"},
     "/api/v1/diff": {"first_agent_version": "2.3.1", "second_agent_version": "2.4.0"},

@@ -34,6 +34,8 @@ PAGES = (
     "/metric?metric=tool_trajectory_avg_score",
     "/not-scored",
     "/dead-letters",
+    "/trust?metric=hallucinations_v1",
+    "/api/v1/trust?metric=hallucinations_v1",
     "/review?metric=hallucinations_v1&share=1",
     "/review?metric=hallucinations_v1&stratum=flagged",
     "/compare?first_agent_version=2.3.1&second_agent_version=2.4.0",

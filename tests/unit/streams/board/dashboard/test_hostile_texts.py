@@ -71,6 +71,7 @@ PAGES = {
         _of("/review", metric=HOSTILE, share="1", annotator=LABEL),
         _of("/review", metric=HOSTILE, stratum="flagged", given=HOSTILE, share="0.0001"),
     ],
+    "/trust": [_of("/trust", metric=HOSTILE), _of("/trust", metric=HUGE[:1_000])],
     "/diff": [_of("/diff", first_agent_version=HOSTILE)],
     "/challenger": [_of("/challenger", name="v2"), _of("/challenger", name=HOSTILE[:90])],
     "/config": [_of("/config", digest=HOSTILE), _of("/config", digest=MARKUP)],

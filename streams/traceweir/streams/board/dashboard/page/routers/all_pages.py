@@ -16,10 +16,11 @@ from traceweir.streams.board.dashboard.page.routers import (
     review,
     selection,
     sessions,
+    trust,
     views,
 )
 
-_PARTS = (overview, sessions, selection, metrics, missing, comparison, configs, evals, review, views)
+_PARTS = (overview, sessions, selection, metrics, missing, comparison, configs, evals, review, trust, views)
 
 
 def page_router() -> APIRouter:

@@ -1,0 +1,272 @@
+"""Says how far the judges of a criterion can be believed, and what the rate really is, by the labels of the store.
+
+The functions are those of `traceweir trust`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+
+from traceweir.schemas.labels import Label
+from traceweir.streams.board.store.judged import judged_scores
+from traceweir.streams.board.store.labels import given_labels
+from traceweir.streams.board.store.selection import Readable, Selection
+
+if TYPE_CHECKING:
+    from traceweir.streams.base.statistics.people_only import Estimated
+    from traceweir.streams.lab.trust import LabelledScores
+
+MAX_DISAGREEMENTS = 50
+"""The most disagreements that an answer names for each judge."""
+SLICED_BY = ("app_name", "agent_name", "agent_version", "environment", "model", "config_digest")
+"""The dimensions by which rates are divided."""
+
+
+class RateWithInterval(BaseModel):
+    """A rate by labels."""
+
+    value: float
+    """The rate, from 0 to 1."""
+    low: float
+    """Lower end of the 95 % interval."""
+    high: float
+    """Upper end of the interval."""
+
+
+class Disagreement(BaseModel):
+    """A subject on which people and judge differ."""
+
+    session_id: str
+    """The session."""
+    subject: str
+    """Id of the invocation or the trace, or of the session."""
+
+
+class PeopleAgreement(BaseModel):
+    """How far a judge agrees with people. The counts are of labels; the rates weigh each by 1 / its probability."""
+
+    labels: int
+    """Number of labels that pass or fail."""
+    unsure: int
+    """Number of subjects whose labels are unsure, or differ."""
+    both_pass: int
+    """Number of labels that pass what the judge passes."""
+    both_fail: int
+    """Number of labels that fail what the judge fails."""
+    only_judge_passes: int
+    """Number of labels that fail what the judge passes."""
+    only_people_pass: int
+    """Number of labels that pass what the judge fails."""
+    tpr: RateWithInterval | None
+    """The share of what people passed that the judge passes; null without such a label."""
+    tnr: RateWithInterval | None
+    """The share of what people failed that the judge fails; null without such a label."""
+    kappa: float | None
+    """Cohen's kappa; null without labels of both kinds."""
+    kappa_low: float | None
+    """Lower end of its 95 % interval; null with fewer than five labels of a kind, or if they are not independent."""
+    kappa_high: float | None
+    """Upper end of the interval."""
+    disagreements: list[Disagreement]
+    """The subjects on which they differ, the newest first, 50 at most."""
+
+
+class CorrectedRate(BaseModel):
+    """The rate of a judge, and the one that people would give."""
+
+    quantity: str
+    """`rate` of passes, or `mean` of numbers."""
+    raw: float
+    """The rate as the judge gives it."""
+    value: float | None
+    """The rate that people would give; null if it cannot be said."""
+    low: float | None
+    """Lower end of the 95 % interval."""
+    high: float | None
+    """Upper end of the interval."""
+    method: str | None
+    """How the interval was computed: `exact`, `wilson` or `ppi++`."""
+    labels: int
+    """Number of labels that were used, without those that are unsure."""
+    sessions: int
+    """Number of labelled sessions."""
+    unsure: int
+    """Number of subjects whose labels are unsure, or differ."""
+    judged: int
+    """Number of subjects with a verdict."""
+    coverage: float
+    """Share of the subjects that were to be judged and have a verdict, from 0 to 1."""
+    worst: float | None
+    """The least rate of all subjects, if all without a verdict had failed; null with a coverage of 95 % and more."""
+    best: float | None
+    """The greatest rate of all subjects, if all without a verdict had passed."""
+    more_labels: int | None
+    """About how many more labels the wanted half width needs; 0 if it is reached, null if no number of labels does."""
+    sentence: str
+    """What this means."""
+
+
+class JudgeTrust(BaseModel):
+    """What labels say about one judge of a criterion, in all or in a slice."""
+
+    scorer_version: str
+    """Version of the scorer."""
+    judge: str | None
+    """The model that judged; null if none did."""
+    metric_digest: str | None
+    """Digest of what measured; null if the scores do not name it."""
+    dimension: str | None
+    """The dimension of the slice; null for all subjects."""
+    slice: str | None
+    """The value of the dimension."""
+    agreement: PeopleAgreement | None
+    """Judge against people; null without a label that passes or fails."""
+    rate: CorrectedRate
+    """The rate of the judge, and the corrected one."""
+
+
+class CriterionTrust(BaseModel):
+    """What labels say about the judges of a criterion in a time range."""
+
+    criterion: str
+    """The criterion."""
+    since: datetime
+    """Begin of the time range, in UTC."""
+    until: datetime
+    """End of the time range, in UTC; not part of it."""
+    judges: list[JudgeTrust]
+    """Each judge and version of the scorer, those with the most subjects first."""
+    slices: list[JudgeTrust]
+    """The same for each value of a dimension with 20 labels and more, if it has several values."""
+    scores: int
+    """Number of scores of the criterion in the time range."""
+    compared: int
+    """How many of these were compared with labels: all, or a random part of about 20,000."""
+    unused: dict[str, int]
+    """How many labels are not used, by the reason."""
+
+
+def criterion_trust(store: Readable, selection: Selection, half_width: float) -> CriterionTrust:
+    """Returns what labels say about the judges of the selected criterion.
+
+    Args:
+        store: The store.
+        selection: The time range, the dimensions and the criterion.
+        half_width: Half the width of the interval that is wanted, above 0.
+
+    Raises:
+        StoreError: the store cannot answer.
+    """
+    # NumPy and SciPy are imported where they are needed: the other pages do without.
+    from traceweir.streams.lab.trust import joined
+
+    criterion = selection.metric or ""
+    # A label is given after its session has ended.
+    labels: Sequence[Label] = given_labels(store, criterion, selection.since)
+    scores, number = judged_scores(store, selection)
+    found = joined(scores, labels)
+    groups = sorted(found.groups, key=lambda each: -len(each.scores))
+    return CriterionTrust(
+        criterion=criterion,
+        since=selection.since,
+        until=selection.until,
+        judges=[made for each in groups if (made := _trust(each, half_width)) is not None],
+        slices=[
+            made
+            for each in groups
+            for dimension, value, part in _slices(each)
+            if (made := _trust(part, half_width, dimension, value)) is not None
+        ],
+        scores=number,
+        compared=len(scores),
+        unused=dict(found.unused),
+    )
+
+
+def _trust(
+    group: LabelledScores, half_width: float, dimension: str | None = None, value: str | None = None
+) -> JudgeTrust | None:
+    if group.subjects is None:
+        return None
+    from traceweir.streams.base.statistics.rate_statement import state_rate
+
+    measured = asdict(group.measured)
+    return JudgeTrust(
+        scorer_version=group.measured.scorer_version,
+        judge=group.measured.judge or None,
+        metric_digest=measured.get("metric_digest") or None,
+        dimension=dimension,
+        slice=value,
+        agreement=_agreement(group),
+        rate=CorrectedRate(**asdict(state_rate(group.subjects, half_width=half_width))),
+    )
+
+
+def _agreement(group: LabelledScores) -> PeopleAgreement | None:
+    made = group.agreement
+    if made is None:
+        return None
+    counts = made.table
+    low, high = made.kappa_interval or (None, None)
+    return PeopleAgreement(
+        labels=counts.good + counts.bad,
+        unsure=group.unsure,
+        both_pass=counts.good_passed,
+        both_fail=counts.bad - counts.bad_passed,
+        only_judge_passes=counts.bad_passed,
+        only_people_pass=counts.good - counts.good_passed,
+        tpr=_rate(made.passing),
+        tnr=_rate(made.failing),
+        kappa=made.kappa,
+        kappa_low=low,
+        kappa_high=high,
+        disagreements=[
+            Disagreement(session_id=session_id, subject=subject)
+            for session_id, subject in group.disagreements[:MAX_DISAGREEMENTS]
+        ],
+    )
+
+
+def _rate(found: Estimated | None) -> RateWithInterval | None:
+    return None if found is None else RateWithInterval(value=found.value, low=found.low, high=found.high)
+
+
+def _slices(group: LabelledScores) -> Iterator[tuple[str, str, LabelledScores]]:
+    """Yields the parts of a group that have enough labels, each with its dimension and value, by their names."""
+    if group.subjects is None:
+        return
+    import numpy as np
+
+    from traceweir.streams.base.statistics.prediction_powered import numbered
+    from traceweir.streams.base.statistics.rate_statement import LEAST_LABELS
+
+    subjects = group.subjects
+    for dimension in SLICED_BY:
+        values = [getattr(each, dimension) for each in group.scores]
+        labelled = Counter(
+            value
+            for value, truth in zip(values, subjects.truth.tolist(), strict=True)
+            if not math.isnan(truth) and value
+        )
+        if len(set(values)) < 2:
+            continue
+        for value in sorted(each for each, number in labelled.items() if number >= LEAST_LABELS):
+            part = np.array([each == value for each in values])
+            missing = [each for each in group.missing if getattr(each, dimension) == value]
+            of_slice = replace(
+                subjects,
+                verdicts=subjects.verdicts[part],
+                chances=subjects.chances[part],
+                sessions=numbered(subjects.sessions[part]),
+                truth=subjects.truth[part],
+                label_chances=subjects.label_chances[part],
+                not_evaluated=len(missing),
+            )
+            yield dimension, value, replace(group, subjects=of_slice, disagreements=(), scores=(), missing=missing)

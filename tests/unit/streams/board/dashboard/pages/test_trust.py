@@ -1,0 +1,193 @@
+"""The page and the API say of the store what `traceweir trust` says of files, and link what people and judge differ on."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.dashboard_pages import Open
+from tests.support.dashboard_site import HOSTILE, Site
+from tests.support.results import make_score
+from tests.support.scoring import NOW
+from tests.support.stores import FakeRecord, batch_of, open_store
+
+from traceweir.schemas.labels import Label, LabelSubject, label_id
+from traceweir.schemas.score import Score
+from traceweir.streams.board.dashboard.judge_trust import criterion_trust
+from traceweir.streams.board.store import judged
+from traceweir.streams.board.store.review import review_point
+from traceweir.streams.board.store.selection import Selection
+from traceweir.streams.cli.main import main
+
+pytestmark = pytest.mark.slow
+
+SPAN = Selection(NOW - timedelta(days=1), NOW + timedelta(days=1), metric="helpful")
+ASKED = "/trust?metric=helpful&span=24h"
+
+
+def label_of(score: Score, verdict: str, **changes: Any) -> Label:
+    about = LabelSubject(session_id=score.session_id, segment=0, revision=score.revision, level="session")
+    given: dict[str, Any] = {
+        "label_id": label_id(about, score.metric, "ana", "review"),
+        "subject": about,
+        "criterion": score.metric,
+        "verdict": verdict,
+        "annotator": "ana",
+        "kind": "review",
+        "drawn": "random",
+        "inclusion_probability": 0.2,
+        "occurred_at": NOW,
+    }
+    return Label.model_validate(given | changes)
+
+
+def story(count: int = 300, labelled: int = 60) -> tuple[list[Score], list[Label]]:
+    """Returns scores of a judge that passes 0.4 of what is bad, of two versions of an agent, with labels of some."""
+    chance = random.Random(3)
+    scores, labels = [], []
+    for number in range(count):
+        good = chance.random() < 0.7
+        passed = chance.random() < (0.95 if good else 0.4)
+        scores.append(
+            make_score(
+                f"s-{number}", "helpful", 1.0 if passed else 0.0, judge="model-a", agent_version=str(number % 2),
+                occurred_at=NOW - timedelta(minutes=number), scorer_version="1",
+            )
+        )  # fmt: skip
+        if number < labelled:
+            labels.append(label_of(scores[-1], "pass" if good else "fail"))
+    return scores, labels
+
+
+def site_of(folder: Path, scores: list[Score], labels: list[Label]) -> Site:
+    site = Site(open_store(folder / "store.duckdb"), now=NOW + timedelta(minutes=1))
+    site.add(*scores)
+    records = [FakeRecord(each.wire(), number, each.label_id.encode()) for number, each in enumerate(labels)]
+    site.store.write(batch_of("labels", *records))
+    return site
+
+
+async def test_the_api_says_what_the_command_says_of_files(
+    tmp_path: Path, visit: Open, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scores, labels = story()
+    site = site_of(tmp_path, scores, labels)
+    answer = (await visit(site).get(f"/api/v1{ASKED}")).json()
+    (tmp_path / "scores.jsonl").write_bytes(b"\n".join(each.wire() for each in scores))
+    (tmp_path / "labels.jsonl").write_bytes(b"\n".join(each.wire() for each in labels))
+    files = ["--labels", str(tmp_path / "labels.jsonl"), "--results", str(tmp_path / "scores.jsonl"), "--json"]
+    said = []
+    for command in ("rate", "agreement"):
+        with pytest.raises(SystemExit):
+            main(["trust", command, *files])
+        said.append(json.loads(capsys.readouterr().out))
+    (of_judge,) = answer["judges"]
+    rate, agreement = said
+    assert {name: rate[name] for name in of_judge["rate"]} == pytest.approx(of_judge["rate"])
+    for name in ("labels", "both_pass", "both_fail", "only_judge_passes", "only_people_pass", "kappa"):
+        assert of_judge["agreement"][name] == agreement[name]
+    assert of_judge["agreement"]["tpr"]["low"] == agreement["tpr"]["low"]
+    assert of_judge["agreement"]["disagreements"] == agreement["disagreements"]
+    assert (of_judge["judge"], answer["unused"]) == ("model-a", {})
+
+
+async def test_disagreements_are_linked_the_newest_first(tmp_path: Path, visit: Open) -> None:
+    site = site_of(tmp_path, *story())
+    page = (await visit(site).get(ASKED)).text
+    numbers = [int(each) for each in re.findall(r'href="/session\?[^"]*session_id=s-(\d+)"', page)]
+    assert numbers
+    assert numbers == sorted(numbers)
+    assert "People would give a pass rate of" in page
+    assert "TPR" in page
+
+
+async def test_a_slice_needs_20_labels_and_several_values(tmp_path: Path) -> None:
+    site = site_of(tmp_path, *story())
+    found = criterion_trust(site.store, SPAN, 0.1)
+    assert [(each.dimension, each.slice, each.rate.labels) for each in found.slices] == [
+        ("agent_version", "0", 30),
+        ("agent_version", "1", 30),
+    ]
+    assert sum(each.rate.judged for each in found.slices) == 300
+    few = site_of(tmp_path / "few", *story(labelled=38))
+    assert criterion_trust(few.store, SPAN, 0.1).slices == []
+
+
+async def test_without_a_label_it_says_how_many_are_needed(tmp_path: Path, visit: Open) -> None:
+    site = site_of(tmp_path, story()[0], [])
+    page = (await visit(site).get(ASKED)).text
+    assert "cannot be said yet" in page
+    assert "No label can be compared with a verdict of this judge." in page
+    assert "No score of this criterion" in (await visit(site).get("/trust?metric=unknown")).text
+
+
+async def test_what_does_not_count_is_said(tmp_path: Path) -> None:
+    scores, labels = story(40, 5)
+    used = [
+        labels[0],
+        label_of(scores[1], "pass", drawn="flagged", inclusion_probability=None),
+        label_of(scores[2], "pass", kind="user"),
+        label_of(make_score("s-3", "helpful", 1.0, revision=1), "pass"),
+        label_of(scores[4], "unsure"),
+    ]
+    found = criterion_trust(site_of(tmp_path, scores, used).store, SPAN, 0.1)
+    assert sum(found.unused.values()) == 3
+    assert "not drawn at random" in found.unused
+    (of_judge,) = found.judges
+    assert (of_judge.rate.labels, of_judge.rate.unsure) == (1, 1)
+
+
+async def test_coverage_stands_beside_the_rate(tmp_path: Path, visit: Open) -> None:
+    scores, labels = story()
+    scores += [make_score(f"m-{number}", "helpful", None, not_evaluated_because="error") for number in range(100)]
+    scores += [make_score(f"o-{number}", "helpful", None, not_evaluated_because="sampled_out") for number in range(50)]
+    site = site_of(tmp_path, scores, labels)
+    (of_judge,) = criterion_trust(site.store, SPAN, 0.1).judges
+    assert of_judge.rate.coverage == 0.75
+    assert of_judge.rate.worst is not None
+    assert "Only 75.0% have a verdict" in (await visit(site).get(ASKED)).text
+
+
+async def test_of_many_scores_a_random_part_is_compared_with_what_was_drawn_first(
+    tmp_path: Path, visit: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores, _ = story(400, 0)
+    points = {each.session_id: review_point("helpful", each.session_id, 0, None) for each in scores}
+    labels = [label_of(each, "pass", inclusion_probability=0.1) for each in scores if points[each.session_id] < 0.1]
+    monkeypatch.setattr(judged, "MAX_JUDGED", 100)
+    site = site_of(tmp_path, scores, labels)
+    found = criterion_trust(site.store, SPAN, 0.1)
+    assert found.scores == 400
+    assert found.compared == sum(each < 0.25 for each in points.values())
+    assert found.unused == {}
+    (of_judge,) = found.judges
+    assert of_judge.rate.labels == len(labels)
+    assert "a random part" in (await visit(site).get(ASKED)).text
+
+
+@pytest.mark.parametrize(
+    "query", ["", "metric=", "metric=m&half_width=0", "metric=m&half_width=x", "metric=m&colour=red"]
+)
+async def test_a_bad_question_is_refused_with_a_sentence(query: str, tmp_path: Path, visit: Open) -> None:
+    answer = await visit(Site(open_store(tmp_path / "store.duckdb"))).get(f"/api/v1/trust?{query}")
+    assert answer.status_code == 422
+    assert answer.json()["detail"]
+
+
+async def test_names_are_inert(tmp_path: Path, visit: Open) -> None:
+    scores = [
+        make_score(
+            f"{number}{HOSTILE}", f"m{HOSTILE}".strip(), float(number % 2), judge=HOSTILE, scorer_version=HOSTILE
+        )
+        for number in range(6)
+    ]
+    labels = [label_of(each, "pass", criterion=each.metric[:200]) for each in scores]
+    page = (await visit(site_of(tmp_path, scores, labels)).get("/trust", params={"metric": f"m{HOSTILE}".strip()})).text
+    assert "disagreements" in page
+    assert "<script>document" not in page
+    assert chr(0x202E) not in page
