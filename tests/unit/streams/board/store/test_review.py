@@ -8,11 +8,15 @@ from typing import Any
 import pytest
 from tests.support.results import make_score
 from tests.support.scoring import NOW
-from tests.support.stores import scores_batch
+from tests.support.stores import FakeRecord, batch_of, scores_batch
 
+from traceweir.schemas.labels import Label, LabelSubject
 from traceweir.schemas.score import Score
 from traceweir.scorers.evaluation.cascade import cascade_point
 from traceweir.scorers.evaluation.runner import sampling_point
+from traceweir.streams.board.store import judged
+from traceweir.streams.board.store.judged import judged_scores
+from traceweir.streams.board.store.labels import given_labels
 from traceweir.streams.board.store.opening import Store
 from traceweir.streams.board.store.review import (
     drawn_subjects,
@@ -116,3 +120,34 @@ def test_the_order_of_what_is_worth_a_look_says_nothing_of_the_reason(store: Sto
     store.write(scores_batch(*(scored(each, 0.0, status="FAILED") for each in IDS[:8])))
     points = [each.subject.point for each in picked_subjects(store, SPAN)]
     assert points == sorted(points)
+
+
+def test_scores_and_labels_are_read_as_they_were_sent(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = [scored(each, judge="model-a", agent_version="2") for each in IDS[:40]]
+    missing = scored("missing", None, not_evaluated_because="error")
+    store.write(scores_batch(*scores, missing, scored("other", metric="safe")))
+    about = LabelSubject(session_id=IDS[0], segment=0, revision=0, level="session")
+    given = Label(
+        label_id="one", subject=about, criterion=METRIC, verdict="pass", annotator="ana", kind="review",
+        drawn="random", inclusion_probability=0.5, occurred_at=NOW, note="why", self_declared=True,
+    )  # fmt: skip
+    early = given.model_copy(update={"label_id": "early", "occurred_at": NOW - timedelta(days=2)})
+    withdrawn = given.model_copy(update={"label_id": "withdrawn", "withdrawn": True})
+    records = [FakeRecord(each.wire(), at, each.label_id.encode()) for at, each in enumerate((given, early, withdrawn))]
+    store.write(batch_of("labels", *records))
+    assert given_labels(store, METRIC, SPAN.since) == [given]
+    found, number = judged_scores(store, SPAN)
+    assert number == len(found) == 41
+    by_session = {each.session_id: each for each in found}
+    assert by_session["missing"].not_evaluated_because == "error"
+    names = ("value", "threshold", "status", "judge", "agent_version", "occurred_at", "scorer_version", "result_id")
+    for each in scores:
+        read = by_session[each.session_id]
+        assert [getattr(read, name) for name in names] == [getattr(each, name) for name in names]
+
+    monkeypatch.setattr(judged, "MAX_JUDGED", 20)
+    part, number = judged_scores(store, SPAN)
+    assert number == 41
+    assert {each.session_id for each in part} == {
+        each for each in by_session if review_point(METRIC, each, 0, None) < 20 / 41
+    }
