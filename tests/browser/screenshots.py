@@ -13,6 +13,9 @@ from tests.support.dashboard_site import Site, served, session_id_of
 from tests.support.stores import FakeRecord, batch_of, open_store
 
 from traceweir.schemas.dead_letter import DeadLetter, Reason
+from traceweir.schemas.labels import Label, LabelSubject
+from traceweir.streams.board.store.review import drawn_subjects
+from traceweir.streams.board.store.selection import Selection
 from traceweir.streams.tools.doctor.finding import Finding
 
 FOLDER = Path(__file__).parents[2] / "docs" / "images" / "dashboard"
@@ -25,6 +28,8 @@ VIEWS = {
     "not-scored": "/not-scored",
     "dead-letters": "/dead-letters",
     "compare": "/compare?first_agent_version=2.3.1&second_agent_version=2.4.0",
+    "review": "/review?metric=hallucinations_v1&share=0.2&span=7d",
+    "trust": "/trust?metric=hallucinations_v1&span=7d",
 }
 SESSIONS = 900
 _LETTERS: tuple[tuple[Reason, str], ...] = (
@@ -52,6 +57,7 @@ def main() -> int:
         site.health = HEALTH
         site.add_sessions(SESSIONS)
         site.store.write(batch_of("dead-letters", *(_letter(number) for number in range(len(_LETTERS)))))
+        site.store.write(batch_of("labels", *_labels(site)))
         site.now += timedelta(minutes=1)  # a span does not contain its end
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=list(ARGUMENTS))
         with served(site) as address:
@@ -63,6 +69,35 @@ def main() -> int:
                     page.screenshot(path=FOLDER / f"{name}-{scheme}.png")
         browser.close()
     return 0
+
+
+def _labels(site: Site) -> list[FakeRecord]:
+    """Returns labels of two people, who find a few more failures than the judge."""
+    selected = Selection(site.now - timedelta(days=2), site.now + timedelta(days=1), metric="hallucinations_v1")
+    drawn, _ = drawn_subjects(site.store, selected, 0.2)
+    records: list[FakeRecord] = []
+    for number, each in enumerate(drawn[:120]):
+        for annotator in ("ana", "ben")[: 2 if number % 2 else 1]:
+            differs = number % (11 if annotator == "ana" else 7) == 3
+            label = Label(
+                label_id=f"{number} {annotator}",
+                subject=LabelSubject(
+                    session_id=each.session_id,
+                    segment=0,
+                    revision=0,
+                    level="invocation",
+                    invocation_id=each.invocation_id,
+                ),
+                criterion="hallucinations_v1",
+                verdict="fail" if differs else "pass",
+                annotator=annotator,
+                kind="review",
+                drawn="random",
+                inclusion_probability=0.2,
+                occurred_at=site.now,
+            )
+            records.append(FakeRecord(label.wire(), len(records), label.label_id.encode()))
+    return records
 
 
 def _letter(number: int) -> FakeRecord:

@@ -16,7 +16,7 @@ SHARES = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.
 """The shares that the page offers."""
 DEFAULT_SHARE = 0.05
 AT_ONCE = 50
-"""About as many subjects are drawn with the share that the page suggests."""
+"""The page suggests the least share with which as many subjects are drawn."""
 Identity = tuple[str, int, str, str | None, str | None]
 
 
@@ -118,7 +118,7 @@ def queue_of(
 
 
 def suggested_share(population: int) -> float:
-    """Returns the least offered share with which about `AT_ONCE` subjects are drawn; 1 if there are fewer.
+    """Returns the least offered share with which `AT_ONCE` subjects and more are drawn; 1 if there are fewer.
 
     >>> suggested_share(1_000), suggested_share(900), suggested_share(10)
     (0.05, 0.1, 1.0)

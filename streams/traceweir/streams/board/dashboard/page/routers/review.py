@@ -25,7 +25,6 @@ from traceweir.streams.board.dashboard.page import session_view
 from traceweir.streams.board.dashboard.page.answers import filters_from, one_of, page
 from traceweir.streams.board.dashboard.page.filters import FilterError, Filters, filters_of
 from traceweir.streams.board.dashboard.page.review_view import (
-    AT_ONCE,
     DEFAULT_SHARE,
     SHARES,
     Queue,
@@ -115,7 +114,6 @@ def show_review(request: Request, dashboard: Serving) -> HTMLResponse:
         stratum=stratum,
         share=share,
         shares=SHARES if share in SHARES else sorted((*SHARES, share)),
-        at_once=AT_ONCE,
         most=MAX_DRAWN,
         annotator=annotator,
         client=name_of_client(request),

@@ -1,0 +1,85 @@
+"""A label that was written counts at once, and what the store reads later about it counts instead."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.support.scoring import NOW
+
+from traceweir.schemas.labels import Label, LabelSubject
+from traceweir.streams.board.dashboard import given_labels
+from traceweir.streams.board.dashboard.given_labels import GivenLabels
+from traceweir.streams.board.store.labels import JudgedLabel
+
+EARLIER = NOW - timedelta(hours=1)
+
+
+def label(label_id: str = "one", verdict: str = "pass", **changes: Any) -> Label:
+    given: dict[str, Any] = {
+        "label_id": label_id,
+        "subject": LabelSubject(session_id=f"session of {label_id}", segment=0, revision=0, level="session"),
+        "criterion": "helpful",
+        "verdict": verdict,
+        "annotator": "ana",
+        "kind": "review",
+        "drawn": "flagged",
+        "occurred_at": NOW,
+        **changes,
+    }
+    return Label.model_validate(given)
+
+
+def stored(given: Label, standing: str = "current") -> JudgedLabel:
+    cells = given.model_dump() | given.subject.model_dump()
+    return JudgedLabel.model_validate(cells | {"standing": standing, "newest_revision": 0, "score": None})
+
+
+def verdicts(given: GivenLabels, *of_store: JudgedLabel) -> list[tuple[str | None, bool]]:
+    found = given.with_stored(of_store, "helpful", EARLIER)
+    return [(each.label.verdict, each.is_stored) for each in found]
+
+
+def test_a_written_label_counts_before_the_store_has_it_and_is_that_of_the_store_then() -> None:
+    given = GivenLabels()
+    given.note(label())
+    assert verdicts(given) == [("pass", False)]
+    assert verdicts(given, stored(label())) == [("pass", True)]
+
+
+def test_the_later_one_counts_wherever_it_is() -> None:
+    given = GivenLabels()
+    given.note(label())
+    before = stored(label(verdict="fail", occurred_at=NOW - timedelta(minutes=1)))
+    after = stored(label(verdict="fail", occurred_at=NOW + timedelta(minutes=1)))
+    assert verdicts(given, before) == [("pass", False)]
+    assert verdicts(given, after) == [("fail", True)]
+
+
+def test_a_withdrawn_label_is_gone_until_it_is_given_again() -> None:
+    given = GivenLabels()
+    given.note(label(withdrawn=True, occurred_at=NOW + timedelta(minutes=1)))
+    assert verdicts(given, stored(label())) == []
+    given.note(label(verdict="fail", occurred_at=NOW + timedelta(minutes=2)))
+    assert verdicts(given, stored(label())) == [("fail", False)]
+
+
+def test_only_reviews_of_the_criterion_and_the_time_are_named_and_a_replaced_one_is_not() -> None:
+    given = GivenLabels()
+    for each in (
+        label("a", kind="user"),
+        label("b", criterion="safe"),
+        label("c", occurred_at=EARLIER - timedelta(minutes=1)),
+    ):
+        given.note(each)
+    assert verdicts(given, stored(label("d"), "replaced"), stored(label("e")), stored(label("e"))) == [("pass", True)]
+
+
+def test_the_oldest_label_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(given_labels, "MAX_REMEMBERED", 2)
+    given = GivenLabels()
+    for name in ("a", "b", "a", "c"):
+        given.note(label(name))
+    found = given.with_stored((), "helpful", EARLIER)
+    assert {each.label.label_id for each in found} == {"a", "c"}
