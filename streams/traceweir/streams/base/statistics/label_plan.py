@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from traceweir.streams.base.statistics.anytime_bound import is_proven, most_errors
 from traceweir.streams.base.statistics.intervals import Floats
 from traceweir.streams.base.statistics.prediction_powered import on_scale
-from traceweir.streams.base.statistics.rate_intervals import exact_lower_bound, rate_interval
+from traceweir.streams.base.statistics.rate_intervals import rate_interval
 
 BAR = 0.8
-"""What the one-sided 95 % lower bounds of TPR and TNR must reach, for a judge to be certified."""
+"""What the one-sided 95 % lower bounds of TPR and TNR must reach, for a judge to be certified, unless one says another."""
 POWER = 0.8
 """The probability with which a plan for that must succeed."""
 MOST_LABELS = 1_000_000
@@ -88,13 +89,13 @@ def expected_half_width(assumed: Assumed, labels: int, judged: float = _MANY) ->
 
 
 def labels_for_bar(rate: float, bar: float = BAR, power: float = POWER) -> int | None:
-    """Returns how many labels of one kind, good or bad, put the exact lower bound of a judge's rate at the bar.
+    """Returns how many labels of one kind, good or bad, prove that a judge's rate is at the bar or above.
 
-    The plan succeeds with the given probability, on labels that were not looked at before. None if the rate is not above
-    the bar, or so near to it that no plan is found.
+    After so many labels the proof has succeeded with the given probability. None if the rate is not above the bar, or so
+    near to it that no plan is found.
 
     >>> labels_for_bar(0.95), labels_for_bar(0.9), labels_for_bar(0.8)
-    (30, 82, None)
+    (58, 171, None)
     """
     if rate <= bar:
         return None
@@ -102,7 +103,7 @@ def labels_for_bar(rate: float, bar: float = BAR, power: float = POWER) -> int |
 
     number = 1
     for errors in range(_MOST_ERRORS):
-        while exact_lower_bound(number - errors, number) < bar:
+        while not is_proven(number - errors, number, bar):
             number += 1
         # The least number with so many errors also has the best chance to have no more.
         if binom.cdf(errors, number, 1 - rate) >= power:
@@ -111,9 +112,9 @@ def labels_for_bar(rate: float, bar: float = BAR, power: float = POWER) -> int |
 
 
 def labels_for_certificate(assumed: Assumed, bar: float = BAR, power: float = POWER) -> int | None:
-    """Returns how many labels of subjects that are drawn at random put both exact lower bounds of a judge at the bar.
+    """Returns how many labels of subjects that are drawn at random prove that TPR and TNR are at the bar or above.
 
-    Both do with the given probability together, also where the draw has fewer good or bad answers than expected. None if
+    Both proofs succeed with the given probability together, also where the draw has fewer good or bad answers than expected. None if
     TPR or TNR is not above the bar, or if more than `MOST_LABELS` are needed.
 
     >>> labels_for_certificate(Assumed(rate=0.8, passing=0.8, failing=0.95))
@@ -124,16 +125,14 @@ def labels_for_certificate(assumed: Assumed, bar: float = BAR, power: float = PO
 
 
 def _chance_of_certificate(assumed: Assumed, labels: int, bar: float) -> float:
-    """Returns the probability that both bounds reach the bar, over the number of good answers among the labels."""
+    """Returns the probability that both proofs succeed, over the number of good answers among the labels."""
     from scipy.stats import binom
 
     first, last = binom.ppf((_RARE, 1 - _RARE), labels, assumed.rate)
     good = np.arange(int(first), int(last) + 1)
 
     def reached(number: NDArray[np.intp], rate: float) -> Floats:
-        # The bound is at the bar if at the bar so few errors had a probability of 5 % at most.
-        errors = binom.ppf(0.05, number, 1 - bar) - 1
-        return np.asarray(binom.cdf(errors, number, 1 - rate), float)
+        return np.asarray(binom.cdf(most_errors(number, bar), number, 1 - rate), float)
 
     together = reached(good, assumed.passing) * reached(labels - good, assumed.failing)
     return float(binom.pmf(good, labels, assumed.rate) @ together)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from traceweir.streams.base.statistics.anytime_bound import is_proven
 from traceweir.streams.base.statistics.label_plan import (
     Assumed,
     expected_half_width,
@@ -14,7 +15,7 @@ from traceweir.streams.base.statistics.label_plan import (
     labels_for_rate,
 )
 from traceweir.streams.base.statistics.prediction_powered import JudgedSample, LabelledSample, corrected_rate
-from traceweir.streams.base.statistics.rate_intervals import exact_lower_bound, rate_interval
+from traceweir.streams.base.statistics.rate_intervals import rate_interval
 
 
 def test_the_expected_half_width_is_that_of_labels_with_the_assumed_frequencies() -> None:
@@ -47,9 +48,9 @@ def test_a_judge_that_guesses_saves_no_label() -> None:
 
 def test_a_plan_for_the_bar_succeeds_as_often_as_it_says() -> None:
     number = labels_for_bar(0.95)
-    assert number == 30
+    assert number == 58
     right = np.random.default_rng(1).binomial(number, 0.95, 4_000)
-    succeeded = np.mean([exact_lower_bound(each, number) >= 0.8 for each in right])
+    succeeded = np.mean([is_proven(each, number, 0.8) for each in right])
     assert succeeded >= 0.8 - 0.02
 
 
@@ -61,7 +62,7 @@ def test_a_plan_for_a_certificate_succeeds_as_often_as_it_says(rate: float, pass
     good = random.binomial(number, rate, 4_000)
     pairs = ((good, random.binomial(good, passing)), (number - good, random.binomial(number - good, failing)))
     reached = [
-        [exact_lower_bound(right, size) >= 0.8 for size, right in zip(*map(np.ndarray.tolist, pair), strict=True)]
+        [is_proven(right, size, 0.8) for size, right in zip(*map(np.ndarray.tolist, pair), strict=True)]
         for pair in pairs
     ]
     assert np.mean(np.all(reached, axis=0)) == pytest.approx(0.81, abs=0.03)
