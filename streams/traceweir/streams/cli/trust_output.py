@@ -8,14 +8,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TypeVar
 
-from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic import JsonValue
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from traceweir.schemas.base import JsonObject, explain
+from traceweir.schemas.base import JsonObject
 from traceweir.schemas.figures import counted
 from traceweir.schemas.labels import Label
 from traceweir.schemas.score import Score
@@ -36,14 +35,13 @@ from traceweir.streams.base.statistics.people_only import Estimated
 from traceweir.streams.base.statistics.rate_statement import Calibration, RateStatement, state_rate
 from traceweir.streams.base.statistics.rogan_gladen import KnownRate
 from traceweir.streams.cli.errors import FAILED, NO_DOCUMENT
+from traceweir.streams.cli.record_lines import MAX_PROBLEMS, RecordLines
 from traceweir.streams.cli.terminal import complain
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.lab.trust import Joined, LabelledMeasure, LabelledScores, joined
 
-MAX_PROBLEMS = 10
 MAX_DISAGREEMENTS = 12
 _NOTHING = "-"
-Record = TypeVar("Record", bound=BaseModel)
 
 
 def run_agreement(labels: Path, results: Path, criterion: str | None, *, as_json: bool) -> int:
@@ -140,8 +138,12 @@ def run_plan(criterion: str, tpr: float, tnr: float, rate: float, half_width: fl
 
 def _read(labels: Path, results: Path, criterion: str | None) -> tuple[Joined | None, int]:
     """Returns the joined files, and how many lines are unusable; None without a usable line of results."""
-    scores, bad_scores = _lines(results, Score)
-    given, bad_labels = _lines(labels, Label)
+    score_lines = RecordLines(results, Score)
+    label_lines = RecordLines(labels, Label)
+    scores = list(score_lines)
+    given = list(label_lines)
+    bad_scores = score_lines.bad
+    bad_labels = label_lines.bad
     if not scores or not given:
         for path, records, bad in ((results, scores, bad_scores), (labels, given, bad_labels)):
             if not records and not bad:
@@ -161,28 +163,6 @@ def _read(labels: Path, results: Path, criterion: str | None) -> tuple[Joined | 
     for name in sorted({label.criterion for label in given} - known)[:MAX_PROBLEMS]:
         complain(f"criterion {printable(name, 100)!r}: {did_you_mean(name, known)}")
     return found, bad_scores + bad_labels
-
-
-def _lines(path: Path, model: type[Record]) -> tuple[list[Record], int]:
-    """Returns the records of a file of JSON Lines, and how many lines are none; says what is wrong with the first."""
-    found: list[Record] = []
-    bad = 0
-    try:
-        with path.open("rb") as lines:
-            for number, line in enumerate(lines, 1):
-                if not line.strip():
-                    continue
-                try:
-                    found.append(model.model_validate_json(line))
-                except ValidationError as error:
-                    bad += 1
-                    if bad <= MAX_PROBLEMS:
-                        complain(f"{path}: line {number}: {explain(error)}; the line is left out")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}; check the path") from None
-    if bad > MAX_PROBLEMS:
-        complain(f"{path}: {bad - MAX_PROBLEMS:,} more lines are left out")
-    return found, bad
 
 
 def _calibration(group: LabelledScores) -> Calibration | None:

@@ -33,6 +33,7 @@ COMMANDS = [
     "config withdraw",
     "shadow",
     *("judge agree", "judge check", "judge try"),
+    "alerts test",
     *("trust agreement", "trust plan", "trust rate"),
     "embedder optimize",
     "embedder distill",

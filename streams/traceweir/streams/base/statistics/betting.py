@@ -104,7 +104,8 @@ def findable_mean(line: float, values: float, threshold: float) -> float | None:
     wanted = math.log(threshold * BETS) / values
     if _entropy(0.0, line) < wanted:
         return None
-    low, high = 0.0, line
+    low = 0.0
+    high = line
     for _ in range(50):
         middle = (low + high) / 2
         if _entropy(middle, line) >= wanted:

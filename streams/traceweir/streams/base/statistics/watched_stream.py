@@ -67,7 +67,9 @@ class StreamAlarm:
     change: Changed | None
     """Since when, and what the mean has been since; None if it is resolved."""
     effect: tuple[float, float, float] | None
-    """Mean after the change less that of the baseline, and the ends of its 95 % interval; None if it is resolved."""
+    """Mean after the change less that of the baseline, and the ends of its 95 % interval; None if it is resolved.
+
+    The interval supposes that the alarm is right, so that it ends at the tolerated drop."""
 
 
 class WatchedStream:
@@ -197,7 +199,9 @@ class WatchedStream:
         _, mean = self.baseline
         # With a daily rhythm the hours since the change are compared with the same hours.
         moved = change.expected - (mean or 0.0)
-        effect = (change.mean - change.expected, change.low - high - moved, change.high - low - moved)
+        # A change is one that is not tolerated: what is true of a false alarm cannot be said anyway.
+        highest = min(change.high - low - moved, -self._promise.tolerated_drop)
+        effect = (change.mean - change.expected, change.low - high - moved, highest)
         return StreamAlarm("raised", minute, change, effect)
 
 

@@ -1,0 +1,168 @@
+"""Runs `traceweir alerts test`, and prints alerts and streams; escapes all text, which can be hostile."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+import orjson
+from pydantic import ValidationError
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from traceweir.schemas.alert_rule import DEFAULT_ALERT_RULE, AlertRule
+from traceweir.schemas.base import JsonObject, explain
+from traceweir.schemas.figures import counted
+from traceweir.schemas.score import Score
+from traceweir.schemas.text import printable
+from traceweir.streams.cli.errors import FAILED, NO_DOCUMENT
+from traceweir.streams.cli.record_lines import RecordLines
+from traceweir.streams.cli.terminal import complain
+from traceweir.streams.intake.formats.documents import InputError
+from traceweir.streams.tools.alerts.replay import Alert, Replayed, StreamReport, replay
+from traceweir.streams.tools.alerts.watched_scores import StreamName, sorted_scores
+from traceweir.streams.tools.results.selection import DIMENSIONS, LABEL, is_dimension
+
+MOST_STREAMS = 20
+"""How many streams the table lists; `--json` has all."""
+
+
+def run_test(results: Path, rule: Path | None, since_ms: int | None, *, as_json: bool) -> int:
+    """Prints what a rule would have said about the scores of a file, and returns the exit code.
+
+    Raises:
+        InputError: a file cannot be read, or the rule cannot be used.
+    """
+    wanted = DEFAULT_ALERT_RULE if rule is None else _read_rule(rule)
+    lines = RecordLines(results, Score)
+    scores = sorted_scores(lines, wanted, None if since_ms is None else since_ms // 60_000)
+    if not lines.good and not lines.bad:
+        complain(NO_DOCUMENT.format(results))
+        return FAILED
+    for reason, number in scores.unused.items():
+        complain(f"{counted(number, 'score')} not used: {reason}")
+    if not scores.streams:
+        complain(
+            f"{results}: no score fits the rule {printable(wanted.id, 100)!r}; check its metric, its level, and --from"
+        )
+        return FAILED
+    found = replay(scores, wanted)
+    if as_json:
+        document = {
+            "rule": wanted.model_dump(mode="json", exclude_none=True),
+            "alerts": [_alert_document(each) for each in found.alerts],
+            "streams": [_stream_document(each) for each in found.streams],
+            "unused": dict(scores.unused),
+        }
+        sys.stdout.write(orjson.dumps(document, option=orjson.OPT_UTC_Z).decode() + "\n")
+    else:
+        _print(found, wanted)
+    return FAILED if lines.bad else 0
+
+
+def _read_rule(path: Path) -> AlertRule:
+    try:
+        rule = AlertRule.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}; check the path") from None
+    except ValidationError as error:
+        raise InputError(f"{path}: not a rule of alerts: {explain(error)}") from None
+    if unknown := [name for name in rule.by if not is_dimension(name)]:
+        names = ", ".join(printable(name, 100) for name in unknown)
+        raise InputError(f"{path}: by: {names}: no such dimension; there are {', '.join(DIMENSIONS)} and {LABEL}NAME")
+    return rule
+
+
+def _print(found: Replayed, rule: AlertRule) -> None:
+    console = Console(highlight=False)
+    if found.alerts:
+        table = Table("stream", "state", "raised", box=None, pad_edge=False, header_style="bold")
+        for title in ("since", "change", "sessions", "suspects"):
+            table.add_column(title)
+        for alert in found.alerts:
+            table.add_row(
+                _name(alert.stream),
+                alert.state if alert.resolved_at is None else f"resolved {_time(alert.resolved_at)}",
+                _time(alert.raised_at),
+                f"{_time(alert.onset.at)}\n{_time(alert.onset.earliest)} to {_time(alert.onset.latest)}",
+                f"{alert.effect.estimate:+.3f}\n{alert.effect.low:+.3f} to {alert.effect.high:+.3f}",
+                f"{alert.sessions_since:,}",
+                Text("\n".join(f"{each.field} {printable(each.value, 60)}" for each in alert.suspects) or "-"),
+            )
+        console.print(table)
+        for alert in found.alerts:
+            worst = ", ".join(printable(each, 100) for each in alert.sessions)
+            console.print(Text(f"{_name(alert.stream)}: see {worst}"), soft_wrap=True)
+    else:
+        console.print(Text(f"{printable(rule.id, 100)}: no alert"))
+    _print_streams(console, found.streams)
+
+
+def _print_streams(console: Console, streams: Sequence[StreamReport]) -> None:
+    table = Table("stream", "state", box=None, pad_edge=False, header_style="bold")
+    for title in ("sessions a day", "baseline", "found in a day"):
+        table.add_column(title, justify="right")
+    for each in streams[:MOST_STREAMS]:
+        table.add_row(
+            _name(each.stream),
+            each.state,
+            f"{each.sessions_a_day:,.1f}",
+            "-" if each.baseline is None else f"{each.baseline:.3f}{' by hour' if each.rhythm else ''}",
+            _findable(each),
+        )
+    console.print(table)
+    if len(streams) > MOST_STREAMS:
+        console.print(Text(f"and {counted(len(streams) - MOST_STREAMS, 'more stream')}; --json has all"))
+
+
+def _findable(report: StreamReport) -> str:
+    if report.state == "learning":
+        return "learning"
+    return "no change" if report.findable_in_a_day is None else f"{report.findable_in_a_day:.3f} and more"
+
+
+def _name(stream: StreamName) -> Text:
+    parts = [stream.metric, stream.level, *(f"{name}={value or '-'}" for name, value in stream.slice)]
+    return Text(" ".join(printable(part, 60) for part in parts))
+
+
+def _time(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%d %H:%M")
+
+
+def _stream(stream: StreamName) -> JsonObject:
+    return {
+        "metric": stream.metric,
+        "level": stream.level,
+        "slice": {name: value or None for name, value in stream.slice},
+    }
+
+
+def _alert_document(alert: Alert) -> dict[str, object]:
+    return {
+        "alert_id": alert.alert_id,
+        "rule": alert.rule,
+        "stream": _stream(alert.stream),
+        "state": alert.state,
+        "raised_at": alert.raised_at,
+        "resolved_at": alert.resolved_at,
+        "onset": {"at": alert.onset.at, "from": alert.onset.earliest, "to": alert.onset.latest},
+        "effect": alert.effect,
+        "sessions_since": alert.sessions_since,
+        "sessions": alert.sessions,
+        "suspects": alert.suspects,
+    }
+
+
+def _stream_document(report: StreamReport) -> dict[str, object]:
+    return {
+        "stream": _stream(report.stream),
+        "state": report.state,
+        "sessions_a_day": report.sessions_a_day,
+        "baseline": report.baseline,
+        "rhythm": report.rhythm,
+        "findable_in_a_day": report.findable_in_a_day,
+    }

@@ -1,0 +1,1 @@
+"""Runs rules of alerts over scores. Begin with `replay`."""
