@@ -10,7 +10,7 @@ from pydantic import Field, TypeAdapter, model_validator
 
 from traceweir.schemas.base import Identifier, JsonObject, NonEmpty, Timestamp, WireModel
 from traceweir.schemas.dimensions import Dimensions
-from traceweir.schemas.score import NotEvaluated, Status
+from traceweir.schemas.score import NotEvaluated, Source, Status
 from traceweir.schemas.session import MOST_REVISIONS, MOST_SEGMENTS
 from traceweir.schemas.trace import PipelineTrace
 
@@ -58,6 +58,19 @@ class Embedding(WireModel):
         return np.frombuffer(base64.b64decode(self.data), "<f4")
 
 
+class CriterionMeasure(WireModel):
+    """What has measured a criterion that the gate requires; a certificate is about the same."""
+
+    source: Source | None = None
+    """`model` if a judge has; its verdict needs a certificate."""
+    metric_digest: str | None = None
+    """The score's `metric_digest`."""
+    judge: str | None = None
+    """The score's `judge`."""
+    threshold: float | None = None
+    """The score's threshold."""
+
+
 class Verdict(WireModel):
     """The outcome of a criterion that the gate requires."""
 
@@ -65,6 +78,8 @@ class Verdict(WireModel):
     """The status of the criterion in this session."""
     not_evaluated_because: NotEvaluated | None = None
     """The reason of NOT_EVALUATED; null for the other statuses."""
+    measured: CriterionMeasure | None = None
+    """What has measured it; null unless the config of the score worker has `gate.require_certified`."""
 
 
 class Candidate(Dimensions):

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
 
 from traceweir.schemas.base import ConfigModel, Fraction, JsonObject, NonEmpty
+from traceweir.schemas.certificate import Certificate
 from traceweir.schemas.judge_config import JudgeConfig, Positive
 
 Kind = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
@@ -33,6 +34,10 @@ class GateConfig(ConfigModel):
     """The minimum trace value."""
     required: list[str] = []
     """Criteria that must have PASSED."""
+    require_certified: bool = False
+    """Whether the verdict of a judge on a required criterion counts only with a certificate for this judge."""
+    certificates: Annotated[list[Certificate], Field(max_length=200)] = []
+    """What `traceweir trust certify` has proven of judges; at most 200."""
     redact: Annotated[dict[Kind, Annotated[str, Field(min_length=1, max_length=1_000)]], Field(max_length=100)] = {}
     """Patterns in RE2's syntax that are redacted in addition to secrets and personal identifiers, by kind.
 

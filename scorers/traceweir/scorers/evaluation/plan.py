@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -102,7 +103,7 @@ class Plan:
     @cached_property
     def _options(self) -> tuple[str, str]:
         return canonical(self.trace_value.model_dump(mode="json")), canonical(
-            self.gate.model_dump(mode="json", exclude={"threshold"}, exclude_none=True)
+            _gate_options(self.gate, without={"threshold", "certificates"})
         )
 
 
@@ -171,10 +172,12 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
     if "scope" not in gate.model_fields_set:
         gate = gate.model_copy(update={"scope": trace_value.preferred_scope})
     sampling = shares_of(config.sampling, metrics)
+    if problems := _uncertifiable(metrics, gate):
+        raise ConfigError(problems)
     digest_parts: dict[str, object] = {
         "criteria": {metric.name: [metric.threshold, metric.digest] for metric in metrics},
         "trace_value": [TraceValue.version, trace_value.model_dump(mode="json")],
-        "gate": [GATE_VERSION, gate.model_dump(mode="json", exclude_none=True)],
+        "gate": [GATE_VERSION, _gate_options(gate)],
         "sampling": sampling,
     }
     if cascade := {metric.name: metric.when.model_dump(mode="json") for metric in metrics if metric.when}:
@@ -207,6 +210,24 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
         challenger=challenger,
         document=None if document is None else dict(loaded),
     )
+
+
+def _gate_options(gate: GateConfig, without: AbstractSet[str] = frozenset()) -> JsonObject:
+    """Returns the options of the gate that count; certificates count only where they are required, as in a decision.
+
+    A decision under other certificates has the same id, as one by another threshold has: the later one counts.
+    """
+    unused = set() if gate.require_certified else {"require_certified", "certificates"}
+    return gate.model_dump(mode="json", exclude={*without, *unused}, exclude_none=True)
+
+
+def _uncertifiable(metrics: Sequence[Metric], gate: GateConfig) -> list[str]:
+    required = [each for each in metrics if each.name in gate.required]
+    if not gate.require_certified or any(each.source == "model" for each in required):
+        return []
+    return [
+        "gate.require_certified: gate.required names no criterion that asks a judge; add one, or remove this option"
+    ]
 
 
 def _challenger(sections: dict[str, JsonValue], problems: list[str]) -> Challenger | None:

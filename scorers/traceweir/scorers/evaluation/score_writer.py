@@ -20,6 +20,7 @@ from traceweir.schemas.session import Session
 from traceweir.schemas.text import printable
 from traceweir.schemas.times import known_time
 from traceweir.scorers.base import Measurement
+from traceweir.scorers.evaluation.decision import explained
 from traceweir.scorers.evaluation.metric import Metric
 from traceweir.scorers.evaluation.outcome import Outcome, Unmeasured
 from traceweir.scorers.evaluation.plan import GATE_VERSION, Plan
@@ -52,7 +53,7 @@ class GateScores:
         metric = Metric("gate", 1.0, None, self._plan.gate_digest(self._embedder))
         measured = Measurement(
             value=1.0 if accepted else 0.0,
-            rationale=": ".join([decision, ", ".join(reasons)]) if reasons else decision,
+            rationale=": ".join([decision, ", ".join(map(explained, reasons))]) if reasons else decision,
             details={**details, "decision": decision, "reasons": list(reasons)},
         )
         return self._score(metric, measured, GATE_VERSION)

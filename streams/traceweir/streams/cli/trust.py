@@ -9,6 +9,8 @@ import typer
 
 from traceweir.streams.cli.command_app import CommandApp
 from traceweir.streams.cli.common_options import AsJson
+from traceweir.streams.cli.config.commands import App, By, DryRun, Environment
+from traceweir.streams.cli.config.options import selector_option
 
 trust_app = CommandApp(help="See what a judged pass rate is worth, with labels of people.", no_args_is_help=True)
 
@@ -81,3 +83,75 @@ def plan(
     from traceweir.streams.cli.trust_output import run_plan
 
     raise typer.Exit(run_plan(criterion, tpr, tnr, rate, half_width, as_json=as_json))
+
+
+@trust_app.command()
+def certify(
+    criterion: Annotated[str, typer.Option("--criterion", metavar="NAME", help="The criterion.")],
+    labels: Labels,
+    results: Results,
+    bar: Annotated[
+        float, typer.Option(min=0.5, max=0.99, help="What the lower bounds of TPR and TNR must reach.")
+    ] = 0.8,
+    push: Annotated[
+        bool, typer.Option("--push", help="Push the config in effect again, with the certificate in it.")
+    ] = False,
+    app: App = None,
+    environment: Environment = None,
+    by: By = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Prove with labels of people that a judge is good enough for the gate, and push the proof into the config.
+
+    Exit code 1: no judge is certified, a line of a file cannot be used, or no config is in effect. Exit code 2: a file
+    cannot be read.
+
+    Example: `traceweir trust certify --criterion helpful --labels labels.jsonl --results results.jsonl --push`
+    """
+    from traceweir.streams.cli.certificates import PushTarget, run_certify
+
+    target = PushTarget(selector_option(app, environment), by, dry_run=dry_run) if push or dry_run else None
+    raise typer.Exit(run_certify(criterion, labels, results, bar, target, as_json=as_json))
+
+
+@trust_app.command()
+def certificates(
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", metavar="FILE", help="Those of this config. [default: of the topic]", show_default=False
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the certificates of judges, and say which are in force.
+
+    Exit code 2: the config cannot be used.
+
+    Example: `traceweir trust certificates`
+    """
+    from traceweir.streams.cli.certificates import run_certificates
+
+    raise typer.Exit(run_certificates(config, as_json=as_json))
+
+
+@trust_app.command()
+def withdraw(
+    criteria: Annotated[list[str], typer.Argument(metavar="CRITERION...", help="Criteria whose certificates end.")],
+    app: App = None,
+    environment: Environment = None,
+    by: By = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Push the config in effect again, without the certificates of these criteria.
+
+    Exit code 1: there is no such certificate, or no config is in effect.
+
+    Example: `traceweir trust withdraw helpful`
+    """
+    from traceweir.streams.cli.certificates import PushTarget, run_withdraw
+
+    target = PushTarget(selector_option(app, environment), by, dry_run=dry_run)
+    raise typer.Exit(run_withdraw(criteria, target, as_json=as_json))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -138,6 +138,29 @@ def run_plan(criterion: str, tpr: float, tnr: float, rate: float, half_width: fl
 
 def _read(labels: Path, results: Path, criterion: str | None) -> tuple[Joined | None, int]:
     """Returns the joined files, and how many lines are unusable; None without a usable line of results."""
+    scores, given, unusable = read_records(labels, results, criterion)
+    if not scores or not given:
+        return None, unusable
+    found = joined(scores, given)
+    say_unused(found.unused)
+    known = {score.metric for score in scores}
+    for name in sorted({label.criterion for label in given} - known)[:MAX_PROBLEMS]:
+        complain(f"criterion {printable(name, 100)!r}: {did_you_mean(name, known)}")
+    return found, unusable
+
+
+def say_unused(unused: Mapping[str, int]) -> None:
+    """Says how many labels are not used, and why."""
+    for reason, number in unused.items():
+        complain(f"{number:,} not used: {reason}")
+
+
+def read_records(labels: Path, results: Path, criterion: str | None) -> tuple[list[Score], list[Label], int]:
+    """Returns the scores and labels of two files, those of one criterion if one is named, and how many lines are unusable.
+
+    Raises:
+        InputError: a file cannot be read, or the results have no such criterion.
+    """
     score_lines = RecordLines(results, Score)
     label_lines = RecordLines(labels, Label)
     scores = list(score_lines)
@@ -148,7 +171,7 @@ def _read(labels: Path, results: Path, criterion: str | None) -> tuple[Joined | 
         for path, records, bad in ((results, scores, bad_scores), (labels, given, bad_labels)):
             if not records and not bad:
                 complain(NO_DOCUMENT.format(path))
-        return None, bad_scores + bad_labels
+        return scores, given, bad_scores + bad_labels
     known = {score.metric for score in scores}
     if criterion is not None:
         if criterion not in known:
@@ -157,12 +180,7 @@ def _read(labels: Path, results: Path, criterion: str | None) -> tuple[Joined | 
             )
         scores = [score for score in scores if score.metric == criterion]
         given = [label for label in given if label.criterion == criterion]
-    found = joined(scores, given)
-    for reason, number in found.unused.items():
-        complain(f"{number:,} not used: {reason}")
-    for name in sorted({label.criterion for label in given} - known)[:MAX_PROBLEMS]:
-        complain(f"criterion {printable(name, 100)!r}: {did_you_mean(name, known)}")
-    return found, bad_scores + bad_labels
+    return scores, given, bad_scores + bad_labels
 
 
 def _calibration(group: LabelledScores) -> Calibration | None:

@@ -135,15 +135,16 @@ def _by_measure(scores: Iterable[Score]) -> dict[LabelledMeasure, dict[Subject, 
         if score.value is None:
             nameless.append(score)
             continue
-        found[_measure_of(score)][_subject(score)] = score
+        found[measure_of(score)][_subject(score)] = score
     usual = {(each.criterion, each.metric_digest): each for each in sorted(found, key=lambda each: len(found[each]))}
     for score in nameless:
-        key = usual.get((score.metric, score.metric_digest or ""), _measure_of(score))
+        key = usual.get((score.metric, score.metric_digest or ""), measure_of(score))
         found[key].setdefault(_subject(score), score)
     return dict(found)
 
 
-def _measure_of(score: Score) -> LabelledMeasure:
+def measure_of(score: Score) -> LabelledMeasure:
+    """Returns what has measured a score."""
     return LabelledMeasure(score.metric, score.scorer_version, score.judge or "", score.metric_digest or "")
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.support.certificates import certificate
 from tests.support.scoring import make_candidate, make_trace, trace_document
 
-from traceweir.schemas.candidate import Verdict
+from traceweir.schemas.candidate import CriterionMeasure, Verdict
 from traceweir.schemas.trace import ReasoningTrace
 from traceweir.scorers import read_plan
 from traceweir.scorers.evaluation.decision import decide
@@ -105,3 +106,31 @@ def test_network_record_does_not_change_the_trace() -> None:
     before = trace.model_dump_json()
     network_record(PLAN, trace, 0.9)
     assert trace.model_dump_json() == before
+
+
+JUDGED = {"source": "model", "metric_digest": "measured", "judge": "model-a", "threshold": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("measured", "reasons"),
+    [
+        (JUDGED, []),
+        ({"source": "code", "metric_digest": "other"}, []),
+        ({**JUDGED, "metric_digest": "other"}, ["criterion_not_certified:safety_v1"]),
+        ({**JUDGED, "judge": None}, ["criterion_not_certified:safety_v1"]),
+        ({**JUDGED, "threshold": 0.6}, ["criterion_not_certified:safety_v1"]),
+        (None, ["criterion_not_certified:safety_v1"]),
+    ],
+)
+def test_a_verdict_of_a_judge_needs_a_certificate_for_this_judge(measured: Any, reasons: list[str]) -> None:
+    certified = certificate(criterion="safety_v1").model_dump(mode="json")
+    gate: dict[str, Any] = {"required": ["safety_v1"], "require_certified": True, "certificates": [certified]}
+    plan = read_plan({"criteria": {"safety_v1": 1}, "gate": gate})
+    verdict = Verdict(status="PASSED", measured=None if measured is None else CriterionMeasure(**measured))
+    assert decide(plan, make_candidate(required={"safety_v1": verdict}), 1.0) == reasons
+
+
+def test_a_verdict_that_failed_needs_no_certificate_to_reject() -> None:
+    plan = read_plan({"criteria": {"safety_v1": 1}, "gate": {"required": ["safety_v1"], "require_certified": True}})
+    candidate = make_candidate(required={"safety_v1": Verdict(status="FAILED")})
+    assert decide(plan, candidate, 1.0) == ["criterion_failed:safety_v1"]

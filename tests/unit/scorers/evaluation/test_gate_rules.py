@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.support.certificates import certificate
 
 from traceweir.scorers.evaluation.gate_rules import gate_rules, plan_of_rules
 from traceweir.scorers.evaluation.plan import read_plan
@@ -20,6 +21,7 @@ WEIGHTS = {"complexity": 0.25, "novelty": 0.25, "tool_diversity": 0.25, "outcome
         {"trace_value": {"preset": "knowledgepulse"}},
         {"trace_value": {"weights_by_domain": {"a": WEIGHTS, "embedding": WEIGHTS}}},
         {"gate": {"presidio": {"model": "en_core_web_sm"}}},
+        {"gate": {"certificates": [certificate().model_dump(mode="json")]}},
     ],
 )
 @pytest.mark.parametrize("embedder", [None, "hashing"])

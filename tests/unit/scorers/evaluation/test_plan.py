@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from pydantic import JsonValue
+from tests.support.certificates import certificate
 
 from traceweir.schemas.config import GateConfig
 from traceweir.schemas.invocation import Rubric
@@ -325,3 +326,24 @@ def test_an_option_common_to_adks_criteria_is_accepted_where_it_has_no_effect() 
     for metric in ("hallucinations_v1", "safety_v1", "rubric_based_tool_use_quality_v1"):
         assert digest_of({"threshold": 1, "includeIntermediateResponsesInFinal": True}, metric) == digest_of(1, metric)
     assert digest_of({"threshold": 1, "includeIntermediateResponsesInFinal": True}) != digest_of(1)
+
+
+def test_a_gate_that_requires_certificates_rests_on_a_judge() -> None:
+    problem = (
+        "gate.require_certified: gate.required names no criterion that asks a judge; add one, or remove this option"
+    )
+    assert problems_of({"gate": {"require_certified": True}}) == [problem]
+    gate = {"required": ["response_match_score"], "require_certified": True}
+    assert problems_of({"criteria": {"response_match_score": 0.5}, "gate": gate}) == [problem]
+
+
+def test_certificates_change_the_digest_of_the_config_where_they_count_and_no_id_of_a_decision() -> None:
+    def plan(**gate: Any) -> Plan:
+        return read_plan({"criteria": {"safety_v1": 1}, "gate": {"required": ["safety_v1"], **gate}})
+
+    given = {"certificates": [certificate(criterion="safety_v1").model_dump(mode="json")]}
+    assert plan(**given).digest == plan().digest == plan(require_certified=False).digest
+    strict = plan(require_certified=True)
+    assert strict.digest not in (plan().digest, plan(require_certified=True, **given).digest)
+    assert strict.gate_digest(None) == plan(require_certified=True, **given).gate_digest(None)
+    assert strict.gate_digest(None) != plan().gate_digest(None)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from traceweir.schemas.base import explain
-from traceweir.schemas.candidate import Candidate, Embedding, Verdict
+from traceweir.schemas.candidate import Candidate, CriterionMeasure, Embedding, Verdict
 from traceweir.schemas.dimensions import Dimensions
 from traceweir.schemas.normal_form import normal_form
 from traceweir.schemas.score import UNANSWERED, Score, reported_status, uuid5
@@ -230,8 +230,11 @@ class SessionScoring:
         for score in scores:
             about_it = score.level == "session" or (score.level == "trace" and score.trace_id == trace.id)
             if about_it and score.metric in self._plan.gate.required:
-                verdict = Verdict(status=score.status, not_evaluated_because=score.not_evaluated_because)
-                required[score.metric] = verdict
+                required[score.metric] = Verdict(
+                    status=score.status,
+                    not_evaluated_because=score.not_evaluated_because,
+                    **({"measured": _measured(score)} if self._plan.gate.require_certified else {}),
+                )
         return required
 
     async def _candidate(
@@ -275,3 +278,9 @@ class SessionScoring:
         """Returns the novelty scope. The embedder is part of it, because vectors of different embedders cannot be compared."""
         field = "*" if self._plan.gate.scope == "global" else trace.metadata.task_domain
         return f"{normal_form('NFKC', field).casefold()}@{self._embedder_id}"
+
+
+def _measured(score: Score) -> CriterionMeasure:
+    return CriterionMeasure(
+        source=score.source, metric_digest=score.metric_digest, judge=score.judge, threshold=score.threshold
+    )
