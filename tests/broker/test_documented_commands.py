@@ -26,13 +26,15 @@ OF_CHALLENGERS = {"--challenger", "promote"}
 FIRST = ["topics", "emit"]
 """Commands that run before the worker has joined sessions; all other commands read what the worker wrote."""
 EXIT_CODES = {
+    "alerts test rule.json --from 30d": 1,
+    "alerts test rule.json --results results.jsonl": 1,
     "dlq show 2:17": 1,
     "dlq replay --from letters.jsonl --dry-run": 1,
     "dlq replay --from letters.jsonl": 1,
     "config rollback --app travel": 1,
     "config show --digest 3f2a91": 1,
 }
-"""Exit codes other than 0: this test has no such dead letter, version or digest, and exports none that a user could mend."""
+"""Exit codes other than 0: this test has no such dead letter, version, digest or metric, and exports none that a user could mend."""
 DEADLINE_S = 120
 
 
@@ -54,6 +56,7 @@ def test_the_commands_run_in_the_order_of_their_needs(
     monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", servers)
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     shutil.copy(ROOT / "examples" / "eval.json", tmp_path)
+    (tmp_path / "rule.json").write_text('{"id": "shop-helpful", "metric": "helpful"}', "utf-8")
     (tmp_path / "labels.csv").write_text("session_id,verdict\nchat-4711,pass\n", "utf-8")
 
     def check(command: Shown) -> None:

@@ -21,15 +21,21 @@ def group() -> None:
 
 @alerts_app.command("test")
 def try_rule(
-    results: Annotated[
-        Path, typer.Option("--results", metavar="FILE", help="Scores, as `traceweir results --json` prints them.")
-    ],
     rule: Annotated[
         Path | None,
         typer.Argument(
             metavar="[RULE]",
             help="A file with a rule. Without one: any pass rate drops by 0.02, with one false alarm in 60 days.",
             show_default=False,
+        ),
+    ] = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            "--results",
+            metavar="FILE",
+            help="Scores, as `traceweir results --all-revisions --json` prints them.",
+            show_default="the topic of results",
         ),
     ] = None,
     since: Annotated[
@@ -40,10 +46,10 @@ def try_rule(
 ) -> None:
     """Run a rule over stored scores, and print what it would have said: since when, how much, and who is suspected.
 
-    Each stream learns what is usual from its first 7 days, so give it a month. Exit code 1: no score can be used, or a line
-    of the file cannot. Exit code 2: a file or the rule cannot be used.
+    Sends nothing. Each stream learns what is usual from its first 7 days, so give it a month. Exit code 1: no score can be
+    used, or a line of the file cannot. Exit code 2: a file or the rule cannot be used.
 
-    Example: `traceweir alerts test --results results.jsonl --from 30d`
+    Example: `traceweir alerts test --from 30d`
     """
     from traceweir.streams.cli.alerts_output import run_test
 

@@ -20,34 +20,35 @@ from traceweir.schemas.score import Score
 from traceweir.schemas.text import printable
 from traceweir.streams.cli.errors import FAILED, NO_DOCUMENT
 from traceweir.streams.cli.record_lines import RecordLines
-from traceweir.streams.cli.terminal import complain
+from traceweir.streams.cli.terminal import complain, mute_clients, progress_bar
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.tools.alerts.replay import Alert, Replayed, StreamReport, replay
-from traceweir.streams.tools.alerts.watched_scores import StreamName, sorted_scores
+from traceweir.streams.tools.alerts.watched_scores import ScoreSorter, StreamName
 from traceweir.streams.tools.results.selection import DIMENSIONS, LABEL, is_dimension
 
 MOST_STREAMS = 20
 """How many streams the table lists; `--json` has all."""
 
 
-def run_test(results: Path, rule: Path | None, since_ms: int | None, *, as_json: bool) -> int:
-    """Prints what a rule would have said about the scores of a file, and returns the exit code.
+def run_test(results: Path | None, rule: Path | None, since_ms: int | None, *, as_json: bool) -> int:
+    """Prints what a rule would have said about the scores of a file or of the topic, and returns the exit code.
 
     Raises:
         InputError: a file cannot be read, or the rule cannot be used.
+        KafkaUnreachableError: no broker answers.
+        ResultsError: the topic is missing or wrong or cannot be read.
     """
     wanted = DEFAULT_ALERT_RULE if rule is None else _read_rule(rule)
-    lines = RecordLines(results, Score)
-    scores = sorted_scores(lines, wanted, None if since_ms is None else since_ms // 60_000)
-    if not lines.good and not lines.bad:
-        complain(NO_DOCUMENT.format(results))
-        return FAILED
+    sorter = ScoreSorter(wanted, None if since_ms is None else since_ms // 60_000)
+    bad = _add_topic(sorter, since_ms) if results is None else _add_file(sorter, results)
+    scores = sorter.sorted()
     for reason, number in scores.unused.items():
         complain(f"{counted(number, 'score')} not used: {reason}")
     if not scores.streams:
-        complain(
-            f"{results}: no score fits the rule {printable(wanted.id, 100)!r}; check its metric, its level, and --from"
-        )
+        if sorter.seen:
+            complain(f"no score fits the rule {printable(wanted.id, 100)!r}; check its metric, its level, and --from")
+        elif not bad:
+            complain(NO_DOCUMENT.format(results) if results else "the topic of results has no score in this time")
         return FAILED
     found = replay(scores, wanted)
     if as_json:
@@ -60,7 +61,38 @@ def run_test(results: Path, rule: Path | None, since_ms: int | None, *, as_json:
         sys.stdout.write(orjson.dumps(document, option=orjson.OPT_UTC_Z).decode() + "\n")
     else:
         _print(found, wanted)
-    return FAILED if lines.bad else 0
+    return FAILED if bad else 0
+
+
+def _add_file(sorter: ScoreSorter, results: Path) -> int:
+    lines = RecordLines(results, Score)
+    for score in lines:
+        sorter.add(score)
+    return lines.bad
+
+
+def _add_topic(sorter: ScoreSorter, since_ms: int | None) -> int:
+    """Reads the topic up to its ends at the start, and returns how many records are no score."""
+    import asyncio
+
+    from traceweir.streams.cli.up_broker import kafka_settings
+    from traceweir.streams.tools.results.reader import Results, ScoreFilter
+
+    # A score is written after its session ended, so that none of the time is missed.
+    wanted = ScoreFilter(since_ms=since_ms, all_revisions=True)
+    mute_clients()
+
+    async def read() -> int:
+        async with Results(kafka_settings(), wanted) as results:
+            with progress_bar("scores read") as advance:
+                async for found in results.matching():
+                    sorter.add(found.score)
+                    advance(sorter.seen, None)
+            if results.foreign:
+                complain(f"{results.topic}: {counted(results.foreign, 'record')} omitted, because not a score")
+            return results.foreign
+
+    return asyncio.run(read())
 
 
 def _read_rule(path: Path) -> AlertRule:

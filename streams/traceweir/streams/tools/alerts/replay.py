@@ -99,7 +99,7 @@ class Replayed:
 
 
 def replay(scores: SortedScores, rule: AlertRule) -> Replayed:
-    """Runs a rule over the streams that `sorted_scores` has made for it."""
+    """Runs a rule over the streams that a `ScoreSorter` has made for it."""
     promise = Promise(rule.tolerated_change, rule.days_between_false_alarms, rule.baseline_days)
     alerts: list[Alert] = []
     reports: list[StreamReport] = []

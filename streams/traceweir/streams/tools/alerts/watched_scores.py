@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,40 +51,59 @@ class SortedScores:
     """How many scores are not used, by the reason."""
 
 
-def sorted_scores(scores: Iterable[Score], rule: AlertRule, since_minute: int | None = None) -> SortedScores:
-    """Returns the streams of a rule.
+class ScoreSorter:
+    """Sorts scores into the streams of a rule, in any order.
 
     Of the scores with one `result_id`, the first revision and attempt with a value counts. The scores of a canary are left
     out, and those of the gate unless the rule names it.
     """
-    first: dict[str, tuple[tuple[int, int], StreamName, WatchedScore]] = {}
-    unused = Counter[str]()
-    for score in scores:
+
+    def __init__(self, rule: AlertRule, since_minute: int | None = None) -> None:
+        """Begins without a score.
+
+        Args:
+            rule: The rule.
+            since_minute: Scores of sessions that ended before this minute since 1970 are left out.
+        """
+        self._rule = rule
+        self._since_minute = since_minute
+        self._first: dict[str, tuple[tuple[int, int], StreamName, WatchedScore]] = {}
+        self._unused = Counter[str]()
+        self.seen = 0
+        """How many scores were added, whether they count or not."""
+
+    def add(self, score: Score) -> None:
+        """Takes a score."""
+        self.seen += 1
+        rule = self._rule
         minute = int(score.occurred_at.timestamp()) // 60
-        if not _fits(score, rule) or (since_minute is not None and minute < since_minute):
-            continue
+        if not _fits(score, rule) or (self._since_minute is not None and minute < self._since_minute):
+            return
         value = _value(score, rule)
         if isinstance(value, str):
-            unused[value] += 1
-            continue
+            self._unused[value] += 1
+            return
         order = (score.revision, score.attempt)
-        known = first.get(score.result_id)
+        known = self._first.get(score.result_id)
         if known is not None:
-            unused["an earlier revision or attempt counts"] += 1
+            self._unused["an earlier revision or attempt counts"] += 1
             if known[0] <= order:
-                continue
+                return
         name = StreamName(
             score.metric, score.level, tuple((each, str(dimension_of(score, each) or "")) for each in rule.by)
         )
         fields = tuple(getattr(score, field) for field in SUSPECTS)
-        first[score.result_id] = order, name, WatchedScore(minute, score.session_id, value, fields)
-    found: dict[StreamName, list[WatchedScore]] = defaultdict(list)
-    for _, name, kept in first.values():
-        found[name].append(kept)
-    for each in found.values():
-        each.sort(key=lambda one: (one.minute, one.session, one.value))
-    by_appearance = sorted(found, key=lambda name: (found[name][0].minute, name))
-    return SortedScores({name: found[name] for name in by_appearance}, dict(sorted(unused.items())))
+        self._first[score.result_id] = order, name, WatchedScore(minute, score.session_id, value, fields)
+
+    def sorted(self) -> SortedScores:
+        """Returns the streams, in the order of their first scores."""
+        found: dict[StreamName, list[WatchedScore]] = defaultdict(list)
+        for _, name, kept in self._first.values():
+            found[name].append(kept)
+        for each in found.values():
+            each.sort(key=lambda one: (one.minute, one.session, one.value))
+        by_appearance = sorted(found, key=lambda name: (found[name][0].minute, name))
+        return SortedScores({name: found[name] for name in by_appearance}, dict(sorted(self._unused.items())))
 
 
 def session_values(scores: Sequence[WatchedScore]) -> list[tuple[int, list[str], Floats]]:

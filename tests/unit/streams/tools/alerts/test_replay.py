@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,7 +13,7 @@ from traceweir.schemas.alert_rule import DEFAULT_ALERT_RULE, AlertRule
 from traceweir.schemas.score import Score
 from traceweir.streams.base.canary_app import CANARY_APP
 from traceweir.streams.tools.alerts.replay import Replayed, replay
-from traceweir.streams.tools.alerts.watched_scores import session_values, sorted_scores
+from traceweir.streams.tools.alerts.watched_scores import ScoreSorter, SortedScores, session_values
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 CHANGE = START + timedelta(days=9)
@@ -56,7 +56,14 @@ def dropped(moment: datetime) -> float:
     return 0.9 if moment < CHANGE else 0.6
 
 
-def said(scores: Iterator[Score] | list[Score], rule: AlertRule = DEFAULT_ALERT_RULE) -> Replayed:
+def sorted_scores(scores: Iterable[Score], rule: AlertRule) -> SortedScores:
+    sorter = ScoreSorter(rule)
+    for each in scores:
+        sorter.add(each)
+    return sorter.sorted()
+
+
+def said(scores: Iterable[Score], rule: AlertRule = DEFAULT_ALERT_RULE) -> Replayed:
     return replay(sorted_scores(scores, rule), rule)
 
 
