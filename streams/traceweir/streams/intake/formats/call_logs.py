@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -21,10 +22,14 @@ _REQUESTS = (*MESSAGE_LISTS, "input", "prompt")
 _SESSIONS = ("id", "request_id", "requestId", "litellm_call_id", "trace_id")
 """The keys under which a log has the id of the call."""
 _TIMES = ("startTime", "request_created_at", "created_at")
+_ENDS = ("endTime", "response_created_at")
+_SECONDS = ("response_time",)
+_MILLISECONDS = ("delay_ms", "latency")
+"""The keys under which LiteLLM, and Helicone, have how long the call took."""
 _USERS = ("end_user", "request_user_id", "user_id")
 _MODELS = ("response_model", "model", "request_model")
 """The keys under which a log has the model."""
-_TOKENS = ("prompt_tokens", "completion_tokens")
+_TOKENS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _OF_LITELLM = {
     *("id", "trace_id", "litellm_call_id", "call_type", "stream", "response_cost", "cost_breakdown", "status_fields"),
     *("response_cost_failure_debug_info", "status", "custom_llm_provider", "total_tokens", "prompt_tokens"),
@@ -57,6 +62,8 @@ _OF_BODIES = {
     *("country_code", "asset_ids", "asset_urls", "assets", "cost", "costUSD", "cache_enabled", "user_id", "status"),
     *("request", "response", "providerRequest", "providerResponse", "timing", "path", "method", "error"),
 }
+_LONGEST = 30 * 24 * 3600 * 1000
+"""The longest call whose end is taken for a time, in milliseconds."""
 _ERRORS = ("error_str", "error", "exception")
 
 
@@ -85,6 +92,10 @@ def stored_in_call_log(found: JsonObject) -> JsonObject | None:
     ended: JsonObject = {"error": error} if answer is None else {**_measured(found, call.request), **answer}
     if isinstance(asked.get("input"), list) and ended.get("object") != "response":
         asked = {"messages": asked["input"]}
+    began, ended_at = _times_of(found)
+    if began is not None and ended_at is not None and answer is not None:
+        asked = _with_time(asked, began)
+        ended = _answer_with_time(ended, ended_at)
     if call.request is found:
         others: JsonObject = {name: value for name, value in found.items() if name != "response" and value is not None}
         return {**ended, **others, **asked, "object": STORED if answer is None else answer["object"]}
@@ -120,6 +131,78 @@ def _about(found: JsonObject) -> JsonObject:
         about |= {} if value is None else {name: value}
     created = next((found[key] for key in _TIMES if time_of(found.get(key)) is not None), None)
     return about if created is None else {**about, "created_at": created}
+
+
+def _times_of(found: JsonObject) -> tuple[datetime | None, datetime | None]:
+    """Returns when a call began and ended; None for each that the log does not say."""
+    timing = found.get("timing")
+    values = (
+        {key: _parts_of_time(timing.get(key)) for key in ("startTime", "endTime")}
+        if isinstance(timing, dict)
+        else found
+    )
+    began = next((time for key in _TIMES if (time := time_of(values.get(key))) is not None), None)
+    ended = next((time for key in _ENDS if (time := time_of(values.get(key))) is not None), None)
+    if began is None or ended is not None:
+        return began, ended
+    lasted = next((found[key] for key in _SECONDS if is_measured(found.get(key))), None)
+    if lasted is None and "request_created_at" in found:
+        milliseconds = next((found[key] for key in _MILLISECONDS if is_measured(found.get(key))), None)
+        lasted = milliseconds / 1000 if isinstance(milliseconds, int | float) else None
+    return began, began + timedelta(seconds=lasted) if isinstance(lasted, int | float) else None
+
+
+def is_measured(value: JsonValue) -> bool:
+    """Returns whether a value is a number of seconds or milliseconds that a call can have taken."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < _LONGEST
+
+
+def _parts_of_time(value: JsonValue) -> JsonValue:
+    """Returns the seconds since 1970 of a time that Helicone's loggers write in two parts; another value unchanged."""
+    seconds = value.get("seconds") if isinstance(value, dict) else None
+    if not isinstance(value, dict) or not isinstance(seconds, int):
+        return value
+    rest = value.get("milliseconds")
+    return seconds + (rest / 1000 if isinstance(rest, int) else 0)
+
+
+def _with_time(asked: JsonObject, began: datetime) -> JsonObject:
+    """Returns the messages of a request with the time of the call at the newest one of the user."""
+    found: JsonObject = {}
+    for name, value in asked.items():
+        listed: JsonValue = (
+            [{"role": "user", "content": value}] if isinstance(value, str) and name == "input" else value
+        )
+        if isinstance(listed, list):
+            places = [place for place, each in enumerate(listed) if isinstance(each, dict) and _is_of_user(each)]
+            listed = [
+                {"timestamp": began.isoformat(), **each} if places[-1:] == [place] and isinstance(each, dict) else each
+                for place, each in enumerate(listed)
+            ]
+        found[name] = listed
+    return found
+
+
+def _is_of_user(message: JsonObject) -> bool:
+    return next((message[key] for key in ("role", "from") if message.get(key)), "") in ("user", "human")
+
+
+def _answer_with_time(stored: JsonObject, ended: datetime) -> JsonObject:
+    """Returns a stored answer with the time at which the call ended at its messages."""
+    time: JsonObject = {"timestamp": ended.isoformat()}
+    found = dict(stored)
+    for name in ("choices", "candidates"):
+        if isinstance(listed := found.get(name), list):
+            inner = "message" if name == "choices" else "content"
+            found[name] = [
+                {**each, inner: {**time, **content}}
+                if isinstance(each, dict) and isinstance(content := each.get(inner), dict)
+                else each
+                for each in listed
+            ]
+    if isinstance(items := found.get("output"), list):
+        found["output"] = [{**time, **each} if isinstance(each, dict) and each.get("role") else each for each in items]
+    return found
 
 
 def _error_of(found: JsonObject, call: LoggedCall) -> JsonValue:

@@ -67,7 +67,8 @@ def unread_time(message: JsonValue, path: str) -> str:
 def why_not_used(times: Sequence[datetime | None], unread: str) -> str:
     """Returns why the times of a transcript do not count; empty if every text has one, and none is before the former.
 
-    A time in place of one that is not there would be made up, and would move the others.
+    A time in place of one that is not there would be made up, and would move the others. The first texts can be without:
+    the log of a request has the time of the newest turn alone.
 
     Args:
         times: The time of each text of the user and the agent, in order.
@@ -78,7 +79,8 @@ def why_not_used(times: Sequence[datetime | None], unread: str) -> str:
         return f"{_NOT_USED}: {unread}, which is no number since 1970 and no date-time with its zone"
     if not known:
         return NO_TIMES
-    if len(known) < len(times):
+    first = next(place for place, time in enumerate(times) if time is not None)
+    if len(known) < len(times) - first:
         return f"{_NOT_USED}: {len(times) - len(known)} of {counted(len(times), 'text')} have none"
     if known != sorted(known):
         return f"{_NOT_USED}: the time of a text is before that of the text before it"

@@ -17,6 +17,7 @@ from traceweir.schemas.text import printable
 from traceweir.schemas.tool_results import is_pending
 from traceweir.streams.intake.formats.chat_calls import ChatToolCall
 from traceweir.streams.intake.formats.chat_times import NO_TIMES
+from traceweir.streams.intake.formats.chat_usage import ModelUse
 
 Role = Literal["user", "assistant", "tool"]
 NO_ANSWER = (*NOT_WHOLE, FAILED)
@@ -50,6 +51,8 @@ class ChatMessage:
     """Whether a message of the user has nothing but what a coding agent writes in the user's name."""
     finish: str = field(default="", compare=False)
     """Why the model ended the message, in the words of its API; empty if unknown."""
+    used: tuple[ModelUse, ...] = field(default=(), compare=False)
+    """The model calls whose tokens the message tells."""
     missing: tuple[str, ...] = ()
     """What the source of the message does not have of its turn, a sentence for each part, as in an event."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from pydantic import JsonValue
 
@@ -73,6 +74,26 @@ def with_tokens(output: JsonValue, usage: JsonValue, names: Mapping[str, str]) -
         return output if output.get("usage") else {**output, "usage": tokens}
     text = response_text(output)
     return output if text is None else {"content": text, "usage": tokens}
+
+
+def set_times(messages: list[JsonObject], asked: int, began: datetime | None, ended: datetime | None) -> None:
+    """Writes when a run began and ended at its question and its last message, where they have no time.
+
+    Args:
+        messages: The messages of the run.
+        asked: The place of its question.
+        began: When it began; None if that is not known.
+        ended: When it ended; None if that is not known.
+    """
+    if asked < len(messages):
+        for message, time in ((messages[asked], began), (messages[-1], ended)):
+            if time is not None:
+                message.setdefault("timestamp", time.isoformat())
+
+
+def question_place(messages: Sequence[JsonObject]) -> int:
+    """Returns the place of the newest message of the user; 0 without one."""
+    return max((place for place, each in enumerate(messages) if each.get("role") in ("user", "human")), default=0)
 
 
 def messages_in(value: JsonValue) -> list[JsonObject]:

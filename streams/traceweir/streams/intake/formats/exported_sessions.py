@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.streams.intake.formats.answer_pieces import objects_in
+from traceweir.streams.intake.formats.exported_messages import question_place, set_times
 from traceweir.streams.intake.formats.langfuse_traces import TurnOfSession, turn_of_langfuse
 from traceweir.streams.intake.formats.open_streams import StoredAnswer
 
@@ -73,14 +74,11 @@ def _messages_of(turn: TurnOfSession, missing: Sequence[str], *, has_history: bo
         has_history: Whether the messages before its last question count; those of a later turn are in earlier turns.
     """
     messages = [dict(each) for each in objects_in(turn.transcript.get("messages"))]
-    asked = max((place for place, each in enumerate(messages) if each.get("role") in ("user", "human")), default=0)
+    asked = question_place(messages)
     if not has_history:
         messages = messages[asked:]
         asked = 0
-    if asked < len(messages):
-        for message, time in ((messages[asked], turn.began), (messages[-1], turn.ended)):
-            if time is not None:
-                message.setdefault("timestamp", time.isoformat())
-        if missing:
-            messages[asked]["missing"] = [*missing]
+    set_times(messages, asked, turn.began, turn.ended)
+    if missing and asked < len(messages):
+        messages[asked]["missing"] = [*missing]
     return [*messages]

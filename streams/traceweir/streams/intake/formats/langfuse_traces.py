@@ -12,15 +12,20 @@ from pydantic import JsonValue
 from traceweir.schemas.base import JsonObject
 from traceweir.streams.intake.formats.answer_pieces import objects_in
 from traceweir.streams.intake.formats.chat_times import time_of
+from traceweir.streams.intake.formats.chat_usage import USES
 from traceweir.streams.intake.formats.exported_messages import (
     as_request,
     asked_messages,
     call_and_result,
     decoded,
     messages_in,
+    question_place,
+    set_times,
     transcript_of_run,
+    with_tokens,
     without_arguments,
 )
+from traceweir.streams.intake.formats.langfuse_tokens import tokens_of_observations
 
 _OF_TRACE = {
     "timestamp",
@@ -41,6 +46,9 @@ _STEPS = {"AGENT", "CHAIN", "SPAN", "RETRIEVER"}
 _WITHOUT_ZONE = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?")
 _LONGEST_S = 30 * 24 * 3600
 """The longest run whose end is taken for a time, in seconds."""
+
+
+_TOKENS_OF_ROW = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
 
 
 class TurnOfSession(NamedTuple):
@@ -70,11 +78,11 @@ def turn_of_langfuse(found: JsonObject) -> TurnOfSession | None:
         return None
     observed = _observed(found)
     steps = _tools_of(observed) or _calls_of_models(observed)
-    began = time_of(_began_at(found))
-    latency = _latency_s(found)
-    ended = None if began is None or latency is None else began + timedelta(seconds=latency)
+    began, ended = _times_of(found)
     asked = asked_messages(without_arguments(_text_of(found, "input")))
-    transcript = transcript_of_run(None, asked, steps, _text_of(found, "output"), _about_langfuse(found, observed))
+    transcript = _with_tokens(
+        transcript_of_run(None, asked, steps, _text_of(found, "output"), _about_langfuse(found, observed)), observed
+    )
     return TurnOfSession(name, began, ended, bool(steps) or _are_calls_known(found, observed), transcript)
 
 
@@ -143,9 +151,43 @@ def runs_of_langfuse(found: JsonObject) -> list[JsonObject] | None:
     if not steps and not _are_calls_known(found, observed):
         latency = _latency_s(found)
         timed: JsonObject = {} if latency is None else {"execution_time_ms": latency * 1000}
+        output = with_tokens(output, _sums(tokens_of_observations(observed)), _TOKENS_OF_ROW)
         row: JsonObject = {"request_id": found["id"], "request": as_request(asked), "response": output}
         return [{**row, **timed, **_unread_observations(observed)}]
-    return [transcript_of_run(found["id"], asked_messages(asked), steps, output, _about_langfuse(found, observed))]
+    about = _about_langfuse(found, observed)
+    run = _with_tokens(transcript_of_run(found["id"], asked_messages(asked), steps, output, about), observed)
+    messages = [dict(each) for each in objects_in(run.get("messages"))]
+    began, ended = _times_of(found)
+    if ended is not None:
+        set_times(messages, question_place(messages), began, ended)
+    return [{**run, "messages": [*messages]}]
+
+
+def _times_of(trace: JsonObject) -> tuple[datetime | None, datetime | None]:
+    """Returns when a run began and ended; None for each that the export does not say."""
+    began = time_of(_began_at(trace))
+    latency = _latency_s(trace)
+    return began, None if began is None or latency is None else began + timedelta(seconds=latency)
+
+
+def _with_tokens(transcript: JsonObject, observed: Sequence[JsonObject]) -> JsonObject:
+    """Returns the transcript of a run with the tokens of its model calls at its last message."""
+    messages = [*objects_in(transcript.get("messages"))]
+    uses: list[JsonValue] = [*tokens_of_observations(observed)]
+    if uses and messages and messages[-1].get("role") == "assistant":
+        return {**transcript, "messages": [*messages[:-1], {**messages[-1], USES: uses}]}
+    return transcript
+
+
+def _sums(uses: Sequence[JsonObject]) -> JsonObject:
+    """Returns the sums of the tokens of model calls, of those counts that every call has."""
+    found: JsonObject = {}
+    for name in _TOKENS_OF_ROW.values():
+        counts = [each.get(name) for each in uses]
+        numbers = [count for count in counts if isinstance(count, int)]
+        if numbers and len(numbers) == len(counts):
+            found[name] = sum(numbers)
+    return found
 
 
 def _tools_of(observed: Sequence[JsonObject]) -> list[JsonValue]:

@@ -40,6 +40,7 @@ from traceweir.streams.intake.formats.chat_keys import MESSAGE_LISTS, note_unrea
 from traceweir.streams.intake.formats.chat_times import NO_TIMES
 from traceweir.streams.intake.formats.chat_traces import trace_of
 from traceweir.streams.intake.formats.chat_turns import ChatMessage, ChatTurn, turns_of
+from traceweir.streams.intake.formats.chat_usage import ModelUse, total_alone, use_in
 from traceweir.streams.intake.formats.cumulative_logs import CumulativeLogs
 from traceweir.streams.intake.formats.documents import Document
 from traceweir.streams.intake.formats.openai_chat_messages import messages_of
@@ -51,11 +52,6 @@ from traceweir.streams.intake.formats.stored_endings import (
     shown_error,
 )
 from traceweir.streams.intake.formats.transcript_items import TranscriptPlace, choices_of, is_stored_answer
-
-_USAGE = {
-    "input_tokens": ("input_tokens", "prompt_tokens", "inputTokens", "promptTokenCount"),
-    "output_tokens": ("output_tokens", "completion_tokens", "outputTokens", "candidatesTokenCount"),
-}
 
 
 def transcript_events(
@@ -126,6 +122,8 @@ def _session(
         if further > 0 and turn is turns[-1]:
             verb = "was" if further == 1 else "were"
             lacks.append(f"{counted(further, 'further choice')} of the model {verb} not read")
+        if turn is turns[-1] and (total := total_alone(document)):
+            lacks.append(total)
         if turn is turns[-1] and error:
             lacks = [*dict.fromkeys([*lacks, NO_TIMES])]
         failed = error if turn is turns[-1] else ""
@@ -133,7 +131,7 @@ def _session(
     # A late result of a tool stands between the messages of a later turn.
     for _, message, event in sorted(events, key=itemgetter(0)):
         session.event(event, at=message.at)
-    _add_usage(session, document, f"turn-{len(turns) - (turns[0].question is None)}")
+    _add_usage(session, document, messages, f"turn-{len(turns) - (turns[0].question is None)}")
     if trace is not None:
         session.trace(trace)
     return session
@@ -200,22 +198,25 @@ def _events_of_turn(
     elif lacks:
         # An answer without a text, or one that was cut before it, has no other event.
         yield turn.places[-1], turn.messages[-1], event("invocation.completed", {})
+    # An event before the last one would move its time.
+    for message in turn.messages:
+        for use in message.used:
+            yield turn.places[-1], message, _called(use, invocation_id)
 
 
-def _add_usage(session: SessionRecords, document: JsonObject, invocation_id: str) -> None:
-    """Adds the tokens of a stored completion, which is one model call."""
-    usage = document.get("usage", document.get("usageMetadata"))
-    if not is_stored_answer(document) or not isinstance(usage, dict):
-        return
-    counts: dict[str, int] = {}
-    for field, names in _USAGE.items():
-        count = next((usage[name] for name in names if isinstance(usage.get(name), int)), None)
-        if isinstance(count, int) and not isinstance(count, bool) and count >= 0:
-            counts[field] = count
-    if counts:
-        model = next((document[key] for key in ("model", "modelId", "modelVersion") if document.get(key)), None)
-        body: JsonObject = {"model": model if isinstance(model, str) and model else "unknown", **counts}
-        session.event({"type": "model.called", "invocation_id": invocation_id, **body})
+def _add_usage(
+    session: SessionRecords, document: JsonObject, messages: Sequence[ChatMessage], invocation_id: str
+) -> None:
+    """Adds the tokens of a stored completion, or of a transcript with one answer, which is one model call."""
+    answers = [message for message in messages if message.role == "assistant"]
+    if is_stored_answer(document) or (len(answers) == 1 and not answers[0].used):
+        use = use_in(document)
+        if use is not None:
+            session.event(_called(use, invocation_id))
+
+
+def _called(use: ModelUse, invocation_id: str) -> JsonObject:
+    return {"type": "model.called", "invocation_id": invocation_id, "model": use.model, **use.counts}
 
 
 def _content(text: str, role: str) -> JsonObject:

@@ -25,6 +25,7 @@ from traceweir.streams.intake.formats.chat_content import (
 from traceweir.streams.intake.formats.chat_notes import message_of_line, note, with_placed_notes
 from traceweir.streams.intake.formats.chat_times import time_in, unread_time, why_not_used
 from traceweir.streams.intake.formats.chat_turns import NO_ANSWER, ChatMessage, Role
+from traceweir.streams.intake.formats.chat_usage import ModelUse, uses_in
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.intake.formats.shown_text import described
 from traceweir.streams.intake.formats.stored_endings import has_failed
@@ -64,12 +65,18 @@ def messages_of(document: JsonObject, place: TranscriptPlace) -> list[ChatMessag
     waiting: list[str] = []
     messages: list[ChatMessage] = []
     unread = ""
+    counted_ids: set[str] = set()
     for path, item in items_of(document, place):
         unread = unread or unread_time(item, path)
         missing = _missing_in(item, path, place)
+        # A stored answer has the tokens of its last message beside it.
+        used = () if path == "the answer" else _uses_of(item, counted_ids)
         for message in _messages(item, path, tools, place):
             message = replace(message, missing=missing) if missing else message
             missing = ()
+            if used and message.role == "assistant":
+                message = replace(message, used=used)
+                used = ()
             tools.update((call.id, call.name) for call in message.calls if call.id is not None)
             waiting += [call.name for call in message.calls if call.id is None]
             if message.role == "tool" and message.call_id is None and waiting:
@@ -96,6 +103,20 @@ def messages_of(document: JsonObject, place: TranscriptPlace) -> list[ChatMessag
         messages[last] = replace(messages[last], calls=calls, finish=finish)
     untimed = why_not_used([each.at for each in messages if each.role != "tool" and each.text], unread)
     return [replace(each, at=None, untimed=untimed) for each in messages] if untimed else messages
+
+
+def _uses_of(item: JsonValue, counted_ids: set[str]) -> tuple[ModelUse, ...]:
+    """Returns the model calls that a message tells; a message that a log has in several parts has them once."""
+    if not isinstance(item, dict):
+        return ()
+    message, _ = message_of_line(item)
+    name = message.get("id")
+    if isinstance(name, str) and name in counted_ids:
+        return ()
+    uses = uses_in(message)
+    if uses and isinstance(name, str):
+        counted_ids.add(name)
+    return uses
 
 
 def _missing_in(item: JsonValue, path: str, place: TranscriptPlace) -> tuple[str, ...]:

@@ -410,7 +410,6 @@ def test_choices_of_a_test_beside_the_messages_are_no_choices_of_a_model() -> No
 @pytest.mark.parametrize(
     ("first", "why"),
     [
-        ({"created_at": None}, "1 of 3 texts have none"),
         ({"created_at": "2026-01-31T12:00:10Z"}, "the time of a text is before that of the text before it"),
         ({"created_at": "9999-12-31T23:59:59Z"}, "the time of a text is before that of the text before it"),
         (
@@ -430,6 +429,19 @@ def test_times_count_only_if_every_text_has_one_and_none_is_before_the_former(fi
     turn = turns_of(session_of(records))[-1].invocation
     assert turn.latency_seconds is None
     assert turn.unread == [f"the times of the messages are not used: {why}"]
+
+
+def test_texts_before_the_first_time_can_be_without_and_no_later_one() -> None:
+    timed = [
+        user_message("q") | {"created_at": "2026-01-31T12:00:00Z"},
+        assistant_message("a") | {"created_at": "2026-01-31T12:00:09Z"},
+    ]
+    before = [user_message("first"), assistant_message("so")]
+    earlier, turn = (each.invocation for each in turns_of(session_of(convert(before + timed))))
+    assert (earlier.latency_seconds, turn.latency_seconds) == (None, 9.0)
+    assert earlier.unread == ["the times of the messages are not in the transcript"]
+    (untimed,) = {each.invocation.latency_seconds for each in turns_of(session_of(convert(timed + before)))}
+    assert untimed is None
 
 
 def test_messages_as_langchain_writes_their_constructors_are_read() -> None:

@@ -1,0 +1,55 @@
+"""Reads the tokens of the model calls in traces of Langfuse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import JsonValue
+
+from traceweir.schemas.base import JsonObject
+from traceweir.streams.intake.formats.chat_usage import counts_in
+
+_DETAILS = ("usageDetails", "usage_details")
+_USAGES = ("usage",)
+_SIDES = {"input_tokens": "input", "output_tokens": "output"}
+_TOKENS = ("TOKENS", None)
+
+
+def tokens_of_observations(observed: Sequence[JsonObject]) -> list[JsonObject]:
+    """Returns the tokens of each model call in the observations of a trace, with the model.
+
+    A model call within another one repeats its tokens.
+    """
+    models = [each for each in observed if each.get("type") == "GENERATION"]
+    counted = {each.get("id"): counts for each in models if (counts := _counts(each))}
+    found: list[JsonObject] = []
+    for each in models:
+        parent = each.get("parentObservationId", each.get("parent_observation_id"))
+        if each.get("id") in counted and parent not in counted:
+            model = each.get("model") or each.get("provided_model_name")
+            found.append({**({"model": model} if model else {}), **counted[each.get("id")]})
+    return found
+
+
+def _counts(model: JsonObject) -> JsonObject:
+    for name in _DETAILS:
+        if isinstance(details := model.get(name), dict) and (counts := _of_details(details)):
+            return counts
+    for name in _USAGES:
+        usage = model.get(name)
+        if isinstance(usage, dict) and usage.get("unit") in _TOKENS:
+            sides: JsonObject = {key: usage.get(side) for key, side in _SIDES.items()}
+            return {**counts_in(sides)} or {**counts_in(usage)}
+    # As in older exports.
+    return {**counts_in(model)}
+
+
+def _of_details(details: JsonObject) -> JsonObject:
+    """Returns the sums of the kinds of tokens that were read, and that were written: `input_cached_tokens` is beside `input`."""
+    found: JsonObject = {}
+    for key, side in _SIDES.items():
+        numbers: list[JsonValue] = [value for name, value in details.items() if side in name]
+        counts = [each for each in numbers if isinstance(each, int) and not isinstance(each, bool) and each >= 0]
+        if counts:
+            found[key] = sum(counts)
+    return found or {**counts_in(details)}
