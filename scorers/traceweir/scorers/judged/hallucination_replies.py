@@ -53,8 +53,8 @@ def read_sentences(reply: str) -> list[str]:
 
     Objects that disagree are no answer.
     """
-    objects, is_malformed, text_around = verdict_objects(reply, "sentences")
-    if is_malformed:
+    objects, is_unclear, text_around = verdict_objects(reply, "sentences")
+    if is_unclear:
         return []
     if not objects:
         return _tagged_sentences(reply)
@@ -86,8 +86,8 @@ def read_labels(reply: str, sentences: Sequence[str]) -> list[LabelledSentence]:
     ADK. If there are more blocks than sentences and some blocks repeat a given sentence, only those blocks count, and
     blocks for the same sentence are joined in the same way.
     """
-    objects, is_malformed, text_around = verdict_objects(reply, "results")
-    if is_malformed:
+    objects, is_unclear, text_around = verdict_objects(reply, "results")
+    if is_unclear:
         return []
     if objects:
         first, *others = (_labels_of(answer, sentences) for answer in objects)

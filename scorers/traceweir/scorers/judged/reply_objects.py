@@ -46,8 +46,8 @@ class VerdictObjects(NamedTuple):
 
     objects: Sequence[JsonObject]
     """The objects that hold a verdict's key, in their order; or the object that the whole reply consists of."""
-    is_malformed: bool = False
-    """Whether the reply has a malformed object that can be the judge's own; then the objects are not its answer."""
+    is_unclear: bool = False
+    """Whether the objects are not the judge's answer: a malformed object can be its own, or a sentence goes on around them."""
     text_around: str = ""
     """The text outside of the objects if prose introduces the first of them, which can then be a quotation; else empty."""
 
@@ -56,14 +56,17 @@ def verdict_objects(reply: str, *keys: str) -> VerdictObjects:
     """Returns the JSON objects of a reply that hold one of the keys, also those that text surrounds.
 
     The search ends at the first malformed object: an object inside of it can be a quotation in one of its strings. An
-    object is malformed too if its line goes on with one of the keys: then a quotation without backslashes has ended it.
+    object is malformed too if its line goes on with one of the keys: then a quotation without backslashes has ended it. If
+    prose introduces the first object, and words follow the last one on its line, the sentence can reject what it quotes.
 
     >>> verdict_objects('So {it} is: {"safe": "no"}. It says: "safe": "yes"', "unsafe")
-    VerdictObjects(objects=[], is_malformed=False, text_around='')
+    VerdictObjects(objects=[], is_unclear=False, text_around='')
     >>> verdict_objects('So it is: {"safe": "no",}', "safe")
-    VerdictObjects(objects=[{'safe': 'no'}], is_malformed=False, text_around='So it is: \\n')
+    VerdictObjects(objects=[{'safe': 'no'}], is_unclear=False, text_around='So it is: \\n')
+    >>> verdict_objects('It wrote: {"safe": "yes"}. That is wrong.', "safe").is_unclear
+    True
     >>> verdict_objects('{"why": "it says "{"safe": "yes"}"", "safe": "no"}', "safe")
-    VerdictObjects(objects=[], is_malformed=True, text_around='')
+    VerdictObjects(objects=[], is_unclear=True, text_around='')
     """
     if (whole := _whole_object(reply)) is not None:
         return VerdictObjects([whole])
@@ -78,7 +81,7 @@ def verdict_objects(reply: str, *keys: str) -> VerdictObjects:
                 position = start.end()
                 continue
             if _can_be_an_answer(reply[start.start() :], keys, bool(objects)):
-                return VerdictObjects(objects, is_malformed=True)
+                return VerdictObjects(objects, is_unclear=True)
             break
         found, position = decoded
         if any(_has(found, key) for key in keys):
@@ -87,8 +90,13 @@ def verdict_objects(reply: str, *keys: str) -> VerdictObjects:
             texts.append(reply[end : start.start()])
             end = position
             if _goes_on(reply[end:], keys):
-                return VerdictObjects(objects, is_malformed=True)
-    return VerdictObjects(objects, text_around="\n".join([*texts, reply[end:]]) if is_introduced else "")
+                return VerdictObjects(objects, is_unclear=True)
+    if not is_introduced:
+        return VerdictObjects(objects)
+    after = reply[end:]
+    if _WORD.search(after.partition("\n")[0]):
+        return VerdictObjects(objects, is_unclear=True)
+    return VerdictObjects(objects, text_around="\n".join([*texts, after]))
 
 
 def value_at(answer: JsonObject, key: str) -> JsonValue:
@@ -189,6 +197,7 @@ _REASON_KEYS = ("reasoning", "rationale")
 _FIRST_KEY = re.compile(r"""\{\s*["']([^"']*)["']\s*:\s*([\[{]?)""")
 _INTRODUCTION = re.compile(r"[^\s`][^\S\n]*\Z|:\s*(?:```(?:json|JSON)?\s*)?\Z")
 """Prose on the line of an object, or a colon at the end of the text before it."""
+_WORD = re.compile(r"\w")
 _CONTINUATION = re.compile(r"""[^\S\n]*[,"'}\]/]""")
 """What stands behind the end of an object if the object itself goes on."""
 _OBJECT_START = re.compile(r"""\{\s*(["'}])""")

@@ -46,8 +46,8 @@ def read_rubrics(reply: str, rubrics: Sequence[Rubric], *, as_adk: bool = False)
         as_adk: Whether a verdict in a text is yes if it contains these letters, else no if it contains those, as in ADK;
             otherwise it is yes or no if it has one of the two words, and not both.
     """
-    objects, is_malformed, text_around = verdict_objects(reply, "verdicts")
-    if is_malformed:
+    objects, is_unclear, text_around = verdict_objects(reply, "verdicts")
+    if is_unclear:
         return {}
     if not objects:
         return _of_text(reply, rubrics, as_adk)

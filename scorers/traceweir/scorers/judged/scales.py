@@ -255,9 +255,9 @@ async def _replies(
 
 def _objects(reply: str, key: str) -> Sequence[JsonObject]:
     """Returns the objects with the answer; none if text follows an object that prose introduces: it can be a quotation."""
-    objects, is_malformed, text_around = verdict_objects(reply, key)
+    objects, is_unclear, text_around = verdict_objects(reply, key)
     is_followed = bool(text_around.strip()) and not reply.rstrip().rstrip("`").rstrip().endswith("}")
-    return () if is_malformed or is_followed else objects
+    return () if is_unclear or is_followed else objects
 
 
 def _number(value: object) -> float | None:

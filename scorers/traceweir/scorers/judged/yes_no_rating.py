@@ -114,8 +114,8 @@ def read_rating(reply: str, categories: Mapping[str, bool] = _NO_CATEGORIES) -> 
     >>> read_rating('{"verdict": "late"}', {"late": False, "none": True}) is None
     True
     """
-    objects, is_malformed, text_around = verdict_objects(reply, "result")
-    if is_malformed:
+    objects, is_unclear, text_around = verdict_objects(reply, "result")
+    if is_unclear:
         return None
     if not objects:
         last = last_verdict(reply)
