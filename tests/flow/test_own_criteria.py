@@ -18,7 +18,7 @@ from traceweir.streams.testing import Flow, event
 # Importing litellm takes seconds; the group keeps it to one process.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("litellm")]
 
-MODEL = {"judge_model_options": {"judge_model": "openai/stub"}}
+MODEL: dict[str, JsonValue] = {"judge_model_options": {"judge_model": "openai/stub"}}
 MOOD: JsonValue = {
     "lowest": 1,
     "lowest_means": "The user is angry.",
