@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel
 
 from traceweir.schemas.labels import Label
+from traceweir.streams.board.dashboard.uneven_labels import UnevenLabels, uneven_labels
 from traceweir.streams.board.store.judged import judged_scores
 from traceweir.streams.board.store.labels import given_labels
 from traceweir.streams.board.store.selection import Readable, Selection
@@ -130,6 +131,8 @@ class JudgeTrust(BaseModel):
     """Judge against people; null without a label that passes or fails."""
     rate: CorrectedRate
     """The rate of the judge, and the corrected one."""
+    uneven: list[UnevenLabels]
+    """Parts of the subjects that the labels do not stand for; empty for a slice."""
 
 
 class CriterionTrust(BaseModel):
@@ -177,7 +180,16 @@ def criterion_trust(store: Readable, selection: Selection, half_width: float) ->
         criterion=criterion,
         since=selection.since,
         until=selection.until,
-        judges=[made for each in groups if (made := _trust(each, half_width)) is not None],
+        judges=[
+            made
+            for each in groups
+            if (
+                made := _trust(
+                    each, half_width, uneven=uneven_labels(each, SLICED_BY, selection.since, selection.until)
+                )
+            )
+            is not None
+        ],
         slices=[
             made
             for each in groups
@@ -191,7 +203,11 @@ def criterion_trust(store: Readable, selection: Selection, half_width: float) ->
 
 
 def _trust(
-    group: LabelledScores, half_width: float, dimension: str | None = None, value: str | None = None
+    group: LabelledScores,
+    half_width: float,
+    dimension: str | None = None,
+    value: str | None = None,
+    uneven: Sequence[UnevenLabels] = (),
 ) -> JudgeTrust | None:
     if group.subjects is None:
         return None
@@ -206,6 +222,7 @@ def _trust(
         slice=value,
         agreement=_agreement(group),
         rate=CorrectedRate(**asdict(state_rate(group.subjects, half_width=half_width))),
+        uneven=list(uneven),
     )
 
 

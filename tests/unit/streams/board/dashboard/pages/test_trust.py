@@ -142,6 +142,25 @@ async def test_what_does_not_count_is_said(tmp_path: Path) -> None:
     assert (of_judge.rate.labels, of_judge.rate.unsure) == (1, 1)
 
 
+async def test_labels_of_a_part_do_not_stand_for_all(tmp_path: Path, visit: Open) -> None:
+    scores, _ = story(400, 0)
+    even = site_of(tmp_path / "even", scores, [label_of(each, "pass") for each in scores[::7]])
+    assert [each.uneven for each in criterion_trust(even.store, SPAN, 0.1).judges] == [[]]
+    of_one = [each for each in scores if each.agent_version == "1"]
+    site = site_of(tmp_path / "uneven", scores, [label_of(each, "pass") for each in of_one[::4]])
+    (of_judge,) = criterion_trust(site.store, SPAN, 0.1).judges
+    found = [(each.dimension, each.value, each.labelled, each.subjects) for each in of_judge.uneven]
+    assert found == [("agent_version", "0", 0, 200), ("agent_version", "1", 50, 200)]
+    page = (await visit(site).get(ASKED)).text
+    assert "The labels do not stand for all of these scores." in page
+    filtered = Selection(SPAN.since, SPAN.until, {"agent_version": "1"}, "helpful")
+    assert [each.uneven for each in criterion_trust(site.store, filtered, 0.1).judges] == [[]]
+    first = site_of(tmp_path / "first", scores, [label_of(each, "pass") for each in scores[:60]])
+    narrow = Selection(NOW - timedelta(minutes=400), NOW + timedelta(minutes=1), metric="helpful")
+    (of_judge,) = criterion_trust(first.store, narrow, 0.1).judges
+    assert {each.dimension for each in of_judge.uneven} == {"time"}
+
+
 async def test_coverage_stands_beside_the_rate(tmp_path: Path, visit: Open) -> None:
     scores, labels = story()
     scores += [make_score(f"m-{number}", "helpful", None, not_evaluated_because="error") for number in range(100)]
