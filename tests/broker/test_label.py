@@ -106,3 +106,38 @@ def test_what_cannot_be_done_is_refused_with_a_sentence(
     ended = label(*arguments)
     assert ended.code == code
     assert message in ended.err.replace("\n", " ")
+
+
+def test_json_is_free_of_control_characters_and_can_be_pushed_again(label: LabelCommand, tmp_path: Path) -> None:
+    about = ("--session", "s-1", "--criterion", "helpful", "--annotator", "ana", "--verdict", "pass")
+    label("add", *about, "--note", "a\x7f\x9b2J\u202eb \ub9d0", "--drawn", "random", "--inclusion-probability", "0.25")
+    out = label("list", "--json").out
+    assert out.isascii()
+    assert out.removesuffix("\n").isprintable()
+    (found,) = written(label)
+    assert (found["note"], found["drawn"]) == ("a\x7f\x9b2J\u202eb \ub9d0", "random")
+    assert found["inclusion_probability"] == 0.25
+    file = tmp_path / "labels.jsonl"
+    file.write_text(out)
+    assert "1 not later than what the topic has" in label("push", str(file)).err
+
+
+def test_a_draw_without_its_probability_is_refused(label: LabelCommand) -> None:
+    refused = label("add", "--session", "s-1", "--criterion", "c", "--verdict", "pass", "--drawn", "random")
+    assert refused.code == 2
+    assert "drawn random with inclusion_probability None" in refused.err
+
+
+def test_labels_are_checked_against_a_config(label: LabelCommand, tmp_path: Path) -> None:
+    config = tmp_path / "eval.json"
+    config.write_text('{"criteria": {"safety_v1": 0.5}}')
+    file = tmp_path / "labels.csv"
+    file.write_text(
+        "session_id,annotator,criterion,verdict,value\ns-1,ana,safety_v1,,7\ns-2,ana,safety_v1,pass,\n"
+        "s-3,ana,safety_v2,pass,\n"
+    )
+    pushed = label("push", str(file), "--config", str(config))
+    assert pushed.code == 1
+    assert f"{file}: row 1: value: 7 is off the scale of safety_v1, from 0 to 1" in pushed.err
+    assert "1 label of 'safety_v2', which the config does not measure; did you mean 'safety_v1'?" in pushed.err
+    assert {each["subject"]["session_id"] for each in written(label)} == {"s-2", "s-3"}

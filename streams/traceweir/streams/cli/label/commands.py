@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from traceweir.streams.cli.command_app import CommandApp
+from traceweir.streams.cli.common_options import Config
 
 label_app = CommandApp(help="Say what people think of sessions, to compare judges with it.", no_args_is_help=True)
 
@@ -52,6 +53,13 @@ def add(
     annotator: Annotator = None,
     note: Annotated[str | None, typer.Option(metavar="TEXT", help="Why.", show_default=False)] = None,
     kind: Kind = "review",
+    drawn: Annotated[
+        str, typer.Option(metavar="HOW", help="How the subject was chosen: `random`, `flagged` or `none`.")
+    ] = "none",
+    inclusion_probability: Annotated[
+        float | None,
+        typer.Option(help="The probability with which it was drawn at `random`, above 0 to 1.", show_default=False),
+    ] = None,
 ) -> None:
     """Write one label to the topic `labels`, and print its id.
 
@@ -76,6 +84,8 @@ def add(
             "annotator": annotator,
             "note": note,
             "kind": kind,
+            "drawn": drawn,
+            "inclusion_probability": inclusion_probability,
         }
     )
 
@@ -97,18 +107,21 @@ def push(
         str | None, typer.Option(metavar="NAME", help="The criterion, where a row does not say it.", show_default=False)
     ] = None,
     kind: Kind = "review",
+    config: Config = None,
 ) -> None:
     """Write the labels of files to the topic `labels`; a file that is pushed again counts once.
 
     A row that cannot be used is named on stderr and costs no other row. Of a trace of MLflow, the assessments of people
-    (`source_type` HUMAN) are labels. Exit code 1: a row cannot be used, the topic is missing, or Kafka did not accept a label.
+    (`source_type` HUMAN) are labels. With --config, a label that is off the scale of its criterion cannot be used, and a
+    criterion that the config does not measure is named. Exit code 1: a row cannot be used, the topic is missing, or Kafka did
+    not accept a label.
     2: a file cannot be read.
 
     Example: `traceweir label push labels.csv --annotator ana`
     """
     from traceweir.streams.cli.label.writing import push_label_files
 
-    raise typer.Exit(push_label_files(files, annotator, criterion, kind))
+    raise typer.Exit(push_label_files(files, annotator, criterion, kind, config))
 
 
 @label_app.command("list")

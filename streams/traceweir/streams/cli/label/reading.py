@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 
 from rich.console import Console
@@ -40,7 +41,8 @@ def print_labels(session: str | None, criterion: str | None, *, as_json: bool) -
         places = listed(known.unreadable, separator=", ")
         complain(f"{counted(len(known.unreadable), 'record')} of {settings.topics.labels} not a label: {places}")
     if as_json:
-        sys.stdout.writelines(f"{label.wire().decode()}\n" for label in labels)
+        # JSON alone leaves DEL, C1 and directions of text as they are.
+        sys.stdout.writelines(f"{json.dumps(json.loads(label.wire()), ensure_ascii=True)}\n" for label in labels)
     elif labels:
         _print_table(labels)
     else:

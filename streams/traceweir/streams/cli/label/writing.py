@@ -6,6 +6,7 @@ import asyncio
 import getpass
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import cast, get_args
 
 import typer
@@ -14,8 +15,10 @@ from pydantic import JsonValue
 from traceweir.schemas.figures import counted
 from traceweir.schemas.labels import LabelKind
 from traceweir.schemas.text import listed, printable
+from traceweir.scorers.spelling import did_you_mean
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.cli.errors import FAILED, NO_DOCUMENT
+from traceweir.streams.cli.score.commands import read_config_file
 from traceweir.streams.cli.terminal import complain
 from traceweir.streams.cli.up_broker import kafka_settings
 from traceweir.streams.intake.formats.documents import InputError, name_of
@@ -41,11 +44,14 @@ def add_label(columns: Mapping[str, JsonValue]) -> None:
     sys.stdout.write(f"{label.label_id}\n")
 
 
-def push_label_files(files: Sequence[str], annotator: str | None, criterion: str | None, kind: str) -> int:
+def push_label_files(
+    files: Sequence[str], annotator: str | None, criterion: str | None, kind: str, config: Path | None = None
+) -> int:
     """Writes the labels of files, says on stderr what was done, and returns the exit code.
 
     Raises:
         typer.BadParameter: there is no such kind.
+        ConfigError: the config cannot be used.
         InputError: a file cannot be read to its end.
         KafkaUnreachableError: no broker answers.
         NotReadyError: the topic is missing or wrong, or Kafka did not accept a label.
@@ -54,13 +60,14 @@ def push_label_files(files: Sequence[str], annotator: str | None, criterion: str
         raise typer.BadParameter(
             f"{kind!r:.80} is no kind of label: choose from {', '.join(get_args(LabelKind))}", param_hint="--kind"
         )
+    plan = None if config is None else read_config_file(config)[0]
     settings = kafka_settings()
     writer = labels_writer(settings, "Push the file again")
     known = asyncio.run(read_labels(settings)).by_id
     failed = False
     for path in files:
         with open_input(path) as stream:
-            found = read_label_file(stream, LabelDefaults(cast("LabelKind", kind), annotator, criterion))
+            found = read_label_file(stream, LabelDefaults(cast("LabelKind", kind), annotator, criterion, plan))
             name = name_of(stream)
         if not found.rows:
             raise InputError(NO_DOCUMENT.format(name))
@@ -68,6 +75,12 @@ def push_label_files(files: Sequence[str], annotator: str | None, criterion: str
             complain(problem)
         if (unread := unread_columns(found)) is not None:
             complain(f"{name}: {unread}")
+        for each, number in found.unknown.items():
+            known_names = [] if plan is None else [metric.name for metric in plan.metrics]
+            complain(
+                f"{name}: {counted(number, 'label')} of {printable(each, 100)!r}, which the config does not measure; "
+                f"{did_you_mean(each, known_names)}"
+            )
         if found.without_people:
             complain(f"{name}: {counted(found.without_people, 'MLflow trace')} without an assessment of a person")
         newest = {each.label_id: each for each in sorted(found.labels, key=lambda each: each.occurred_at)}

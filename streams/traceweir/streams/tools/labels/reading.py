@@ -14,12 +14,14 @@ from pydantic import JsonValue, ValidationError
 from traceweir.schemas.base import JsonObject, explain
 from traceweir.schemas.labels import Label, LabelKind, label_id
 from traceweir.schemas.text import listed, printable
+from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.base.json_values import write_json
 from traceweir.streams.intake.formats.csv_rows import csv_columns, read_csv
 from traceweir.streams.intake.formats.documents import InputError, name_of, read_documents
 from traceweir.streams.intake.formats.files import base_time_of
 from traceweir.streams.intake.formats.tables import ReadCell, Row, number, row_of, text
 from traceweir.streams.tools.labels.mlflow import human_feedback, mlflow_trace_of
+from traceweir.streams.tools.labels.scale import metric_of_label, off_scale
 
 _SUBJECT = ("session_id", "segment", "revision", "level", "invocation_id", "trace_id")
 _NUMBERS = ("segment", "revision", "value", "inclusion_probability")
@@ -55,6 +57,8 @@ class LabelDefaults:
     """Who judged; None: each row has to say it."""
     criterion: str | None = None
     """The criterion; None: each row has to say it."""
+    plan: Plan | None = None
+    """The config that measures the criteria, whose scales labels must be on; None: scales are not checked."""
 
 
 @dataclass(slots=True)
@@ -70,6 +74,8 @@ class FoundLabels:
     """Number of MLflow traces to which no person wrote an assessment."""
     unread: Counter[str] = field(default_factory=Counter)
     """How often each column was present that is not read."""
+    unknown: Counter[str] = field(default_factory=Counter)
+    """How many reviews are of each criterion that the config does not measure."""
 
 
 def read_label_file(stream: BinaryIO, defaults: LabelDefaults) -> FoundLabels:
@@ -149,11 +155,19 @@ def label_of(given: Mapping[str, JsonValue], defaults: LabelDefaults, at: dateti
 
 def _take(found: FoundLabels, where: str, columns: JsonObject, defaults: LabelDefaults, at: datetime | None) -> None:
     try:
-        found.labels.append(label_of(columns, defaults, at))
+        label = label_of(columns, defaults, at)
     except InputError as error:
         found.problems.append(f"{where}: {error}")
-    else:
-        found.unread.update(name for name in columns if name not in COLUMNS and name != "subject")
+        return
+    plan = defaults.plan
+    if plan is not None and (problem := off_scale(label, plan)) is not None:
+        found.problems.append(f"{where}: {problem}")
+        return
+    found.labels.append(label)
+    # The name of an outcome or of feedback is free.
+    if plan is not None and label.kind == "review" and metric_of_label(label, plan) is None:
+        found.unknown[label.criterion] += 1
+    found.unread.update(name for name in columns if name not in COLUMNS and name != "subject")
 
 
 def _level(subject: Mapping[str, JsonValue]) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.tools.labels.reading import FoundLabels, LabelDefaults, read_label_file, unread_columns
 
 TRACE: dict[str, Any] = {
@@ -144,3 +145,42 @@ def test_an_assessment_that_cannot_be_used_is_named_and_its_neighbour_is_kept(tm
     listed, timeless = found.problems
     assert "line 1, assessment 'response/llm_judged/correctness/rating': category: " in listed
     assert "occurred_at is missing" in timeless
+
+
+CRITERIA: dict[str, Any] = {
+    "criteria": {
+        "helpful": {"threshold": 0.5, "prompt": "Is it? {answer}"},
+        "topic": {"threshold": 0, "prompt": "What? {question}", "scale": {"categories": {"refund": 1, "other": 0}}},
+        "user_frustration": 1,
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ("helpful,,7,", "value: 7 is off the scale of helpful, from 0 to 1"),
+        ("helpful,,-0.1,", "value: -0.1 is off the scale of helpful, from 0 to 1"),
+        ("helpful,,0.4,", None),
+        ("helpful,pass,,", None),
+        ("helpful,,,refund", "category: 'refund' is no category of helpful; it has none"),
+        ("topic,,,refund", None),
+        ("topic,,,Paris", "category: 'Paris' is no category of topic; it has other, refund"),
+        ("user_frustration,,,resolved", None),
+        ("user_frustration,,,angry", "category: 'angry' is no category of user_frustration"),
+        ("polite,,7,", None),
+    ],
+)
+def test_a_label_off_the_scale_of_its_criterion_is_named(tmp_path: Path, row: str, problem: str | None) -> None:
+    content = f"session_id,annotator,criterion,verdict,value,category\ns-1,ana,{row}\ns-2,ana,helpful,pass,,\n"
+    found = read(tmp_path, "labels.csv", content, plan=read_plan(CRITERIA))
+    assert len(found.labels) == (2 if problem is None else 1)
+    if problem is not None:
+        assert problem in found.problems[0]
+    assert found.unknown == ({"polite": 1} if row.startswith("polite") else {})
+    assert read(tmp_path, "labels.csv", content).problems == []
+
+
+def test_the_name_of_an_outcome_is_free(tmp_path: Path) -> None:
+    content = "session_id,annotator,criterion,verdict\ns-1,ana,refunded,pass\n"
+    assert read(tmp_path, "labels.csv", content, plan=read_plan(CRITERIA), kind="outcome").unknown == {}
