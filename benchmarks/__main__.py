@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.support.kafka_cluster import KafkaCluster
 
 from benchmarks import (
+    alerts,
     checks,
     clickhouse_growth,
     clickhouse_store,
@@ -94,6 +95,7 @@ def main(names: list[str]) -> None:
                 throughput.run(broker.bootstrap_servers, sessions=3_000, rounds=3, transactions=False)
 
         every: dict[str, Callable[[], object]] = {
+            "alerts": alerts.run,
             "throughput": on_kafka,
             "latency": from_last_event_to_score,
             "takeover": lambda: takeover.run(servers),

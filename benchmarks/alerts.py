@@ -1,0 +1,387 @@
+"""Simulates alerts on scores: the rule of `monitoring/alerts.yaml` as it is written, and the e-detector, side by side.
+
+Counts false alarms with nothing changed, and minutes from a drop to the alarm, beside a CUSUM that knows the pass rate
+before and after. Nothing depends on the machine: equal seeds give equal tables.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import beta, betabinom, binom, chi2
+
+from traceweir.streams.base.statistics.baseline import HOURS, baseline_lines
+from traceweir.streams.base.statistics.betting import (
+    BETS,
+    alarm_threshold,
+    averaged,
+    evidence_after,
+    log_drop_growth,
+    stream_weight,
+)
+from traceweir.streams.base.statistics.change_point import MOST_BLOCKS
+from traceweir.streams.base.statistics.intervals import Floats
+from traceweir.streams.base.statistics.watched_stream import DAY, LINE_ERROR, Promise, WatchedStream
+
+PROMISED_DAYS = 60
+TOLERATED = 0.02
+BASELINE_DAYS = 7
+DAYS = 30
+MONTH = 30 * DAY
+EVERY = 5
+"""Minutes between two evaluations of the old rule."""
+HELD = 15 // EVERY
+"""How many evaluations after the first one the old rule must hold."""
+LIKENESS = 0.3
+"""Correlation of two results of one session."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What happens to each stream of a row."""
+
+    rate: float
+    """Sessions an hour."""
+    passing: float
+    """The pass rate in the baseline."""
+    dropped: float = 0.0
+    """By how much it drops a day after the baseline."""
+    of_session: int = 1
+    """Results of a session."""
+    rhythm: float = 0.0
+    """By how much the pass rate moves up and down in a day."""
+    drift: float = 0.0
+    """By how much the pass rate has fallen at the end of 30 days."""
+    streams: int = 1
+    """How many streams the rule has."""
+    families: int = 100
+    """How often all streams are drawn."""
+
+    def passes(self, minute: int) -> float:
+        """Returns the pass rate at a minute; the baseline ends at 0."""
+        drift = self.drift * (minute + BASELINE_DAYS * DAY) / (MONTH + BASELINE_DAYS * DAY)
+        wave = self.rhythm * np.sin(2 * np.pi * minute / DAY)
+        return float(np.clip(self.passing + wave - drift - (self.dropped if minute >= DAY else 0), 0, 1))
+
+    @property
+    def numbers(self) -> NDArray[np.intp]:
+        """The number of each stream, of all families."""
+        return np.tile(np.arange(1, self.streams + 1), self.families)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a detector said in all streams of a world."""
+
+    false: int
+    """Alarms with nothing changed, or before the change."""
+    days: float
+    """Days without a change in which they could come, of all streams together."""
+    delays: Floats
+    """Minutes from the change to the alarm, by stream; infinite if there was none within the time."""
+
+
+class Sessions:
+    """Draws the sessions of each minute, with results that resemble each other within a session."""
+
+    def __init__(self, world: World, random: np.random.Generator) -> None:
+        self._world = world
+        self._random = random
+        self.values = np.arange(world.of_session + 1) / world.of_session
+
+    def chances(self, minute: int) -> Floats:
+        """Returns the probability of each value of a session."""
+        return _chances(self._world.passes(minute), self._world.of_session)
+
+    def drawn(self, minute: int, hours: float, streams: int) -> NDArray[np.int64]:
+        """Returns how many sessions have each value, by stream, in a span that begins at a minute."""
+        found: NDArray[np.int64] = self._random.poisson(
+            self.chances(minute) * self._world.rate * hours, (streams, len(self.values))
+        )
+        return found
+
+
+def baselines(world: World, sessions: Sessions) -> Floats:
+    """Returns the bound of each stream by hour of the day, as `WatchedStream` learns it."""
+    found = np.empty((len(world.numbers), HOURS))
+    sums = np.zeros((len(world.numbers), HOURS, 5))
+    for day in range(BASELINE_DAYS):
+        for hour in range(HOURS):
+            minute = (day - BASELINE_DAYS) * DAY + hour * 60 + 30
+            counts = sessions.drawn(minute, 1, len(world.numbers))
+            for column, weights in enumerate(_columns(sessions.values)):
+                sums[:, hour, column] += counts @ weights
+    for place, number in enumerate(world.numbers.tolist()):
+        found[place] = baseline_lines(sums[place], LINE_ERROR * stream_weight(number)).lowest
+    return found
+
+
+def detector(world: World, random: np.random.Generator, days: int) -> Seen:
+    """Returns what the e-detector says. After a false alarm it begins again with the same baseline."""
+    sessions = Sessions(world, random)
+    lines = baselines(world, sessions) - TOLERATED
+    growth = log_drop_growth(sessions.values, lines[..., np.newaxis])
+    thresholds = np.array(
+        [alarm_threshold(number, PROMISED_DAYS * DAY, LINE_ERROR) for number in world.numbers.tolist()]
+    )
+    evidence = np.zeros((len(world.numbers), BETS))
+
+    def rings(minute: int, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+        some = np.flatnonzero(counts.any(axis=1))
+        step = np.einsum("sv,svb->sb", counts[some].astype(float), growth[some, minute // 60 % HOURS])
+        evidence[some] = evidence_after(evidence[some], step)
+        rung: NDArray[np.bool_] = averaged(evidence) >= thresholds
+        evidence[rung] = 0
+        return rung
+
+    return _seen(world, sessions, rings, days)
+
+
+def oracle(world: World, random: np.random.Generator, days: int) -> Seen:
+    """Returns what a CUSUM says that knows the pass rate before and after the change, and shares the promise equally."""
+    sessions = Sessions(world, random)
+    threshold = np.log(PROMISED_DAYS * DAY * world.streams)
+    sums = np.zeros(len(world.numbers))
+    ratios = np.log(sessions.chances(DAY)) - np.log(sessions.chances(0))
+
+    def rings(minute: int, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+        some = counts.any(axis=1)
+        sums[some] = np.maximum(sums[some], 0) + counts[some] @ ratios
+        rung: NDArray[np.bool_] = sums >= threshold
+        sums[rung] = 0
+        return rung
+
+    return _seen(world, sessions, rings, days)
+
+
+def old_rule(world: World, random: np.random.Generator, days: int) -> Seen:
+    """Returns what `TraceweirScoresDrop` says, evaluated every five minutes, with a day before the first minute."""
+    sessions = Sessions(world, random)
+    hour = 60 // EVERY
+    day = DAY // EVERY
+    counts = np.array(
+        [sessions.drawn(minute, EVERY / 60, len(world.numbers)) for minute in range(-DAY - 60, days * DAY, EVERY)]
+    )
+    passed = np.cumsum(counts @ (sessions.values * world.of_session), axis=0)
+    judged = np.cumsum(counts.sum(axis=2) * world.of_session, axis=0)
+    passed_in = passed[hour:] - passed[:-hour]
+    judged_in = judged[hour:] - judged[:-hour]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rates = passed_in / judged_in
+    below = (rates[day:] < 0.8 * rates[:-day]) & (judged_in[day:] >= 50)
+    held = below.copy()
+    for back in range(1, HELD + 1):
+        held[back:] &= below[:-back]
+        held[:back] = False
+    begins = held & ~np.vstack((np.zeros((1, held.shape[1]), bool), held[:-1]))
+    # Row 0 is the end of the hour before minute 0.
+    change = day if world.dropped else len(begins)
+    after = held[change:]
+    first = np.where(after.any(axis=0), (after.argmax(axis=0) + 1) * EVERY, np.inf) if len(after) else _never(world)
+    return Seen(int(begins[:change].sum()), len(world.numbers) * (1 if world.dropped else days), first)
+
+
+def _seen(
+    world: World,
+    sessions: Sessions,
+    rings: Callable[[int, NDArray[np.int64]], NDArray[np.bool_]],
+    days: int,
+) -> Seen:
+    delays = _never(world)
+    false = 0
+    for minute in range(days * DAY):
+        rung = rings(minute, sessions.drawn(minute, 1 / 60, len(world.numbers)))
+        if world.dropped and minute >= DAY:
+            delays[rung & np.isinf(delays)] = minute - DAY + 1
+            if np.isfinite(delays).all():
+                break
+        else:
+            false += int(rung.sum())
+    return Seen(false, len(world.numbers) * (1 if world.dropped else days), delays)
+
+
+def _never(world: World) -> Floats:
+    return np.full(len(world.numbers), np.inf)
+
+
+CALM = (
+    *(World(rate, passing) for rate in (60, 500, 5_000) for passing in (0.5, 0.7, 0.9, 0.99)),
+    World(500, 0.9, of_session=5),
+    World(500, 0.9, rhythm=0.05),
+    World(5_000, 0.8, rhythm=0.1),
+    World(500, 0.9, drift=0.01),
+    World(100, 0.9, streams=10, families=10),
+    World(60, 0.9, streams=1_000, families=1),
+)
+DROPS = (
+    *(World(rate, 0.9, dropped=0.1, families=300) for rate in (100, 500, 5_000)),
+    *(World(rate, 0.9, dropped=drop) for rate in (60, 500, 5_000) for drop in (0.05, 0.2)),
+    World(500, 0.5, dropped=0.1),
+    World(500, 0.99, dropped=0.05),
+    World(500, 0.9, dropped=0.1, of_session=5),
+    World(500, 0.9, dropped=0.1, streams=10, families=10),
+    World(500, 0.9, dropped=0.1, streams=1_000, families=1),
+    World(5_000, 0.9, dropped=0.02),
+)
+ON_LINE = ((0.9, 1), (0.9, 5), (0.5, 5), (0.98, 3), (0.1, 3))
+PROMISED_STEPS = 1_000
+STATED = (
+    *(World(rate, 0.9, dropped=0.1, families=150) for rate in (100, 500, 5_000)),
+    World(500, 0.9, dropped=0.05, families=150),
+    World(100, 0.9, dropped=0.3, families=150),
+    World(500, 0.9, dropped=0.1, of_session=5, families=150),
+    World(500, 0.8, dropped=0.15, rhythm=0.05, families=150),
+)
+AFTER_DROP = 8
+"""Days that a drop is simulated, with the day before it."""
+
+
+def run(days: int = DAYS) -> None:
+    """Prints the false alarms without a change, the minutes to find drops, and the CPU of ten thousand streams."""
+    print("| world | stream-months | promise | old rule | e-detector |")
+    print("|---|---|---|---|---|")
+    for place, world in enumerate(CALM):
+        old = old_rule(world, np.random.default_rng(place), days)
+        new = detector(world, np.random.default_rng(place), days)
+        # Over all streams of a rule, and so for each of them.
+        promise = DAYS / PROMISED_DAYS / world.streams
+        months = new.days / DAYS
+        print(f"| {_title(world)} | {months:.0f} | {promise:.2g} | {_per_month(old)} | {_per_month(new)} |", flush=True)
+    print(
+        "\n| world | drop | runs | old rule: in a day | e-detector: in 7 days | median minutes | CUSUM that knows both |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    for place, world in enumerate(DROPS):
+        old = old_rule(world, np.random.default_rng(place), 2)
+        new = detector(world, np.random.default_rng(place), AFTER_DROP)
+        known = oracle(world, np.random.default_rng(place), AFTER_DROP)
+        shares = f"{np.isfinite(old.delays).mean():.0%} | {np.isfinite(new.delays).mean():.0%}"
+        medians = f"{_median(new.delays)} | {_median(known.delays)}"
+        print(f"| {_title(world)} | {world.dropped} | {len(new.delays)} | {shares} | {medians} |", flush=True)
+    print("\n| world | drop | alarms | onset covered | minutes before and after | effect covered | width |")
+    print("|---|---|---|---|---|---|---|")
+    for place, world in enumerate(STATED):
+        print(f"| {_title(world)} | {world.dropped} | {_stated(world, np.random.default_rng(place))} |", flush=True)
+    print(f"\n10,000 streams at 5,000 scores/s: {cpu_share():.1%} of a core")
+
+
+def _on_line(passing: float, sessions: int, random: np.random.Generator) -> str:
+    """Returns how long streams run that lie on the line, which is the rate with the most false alarms of all allowed."""
+    growth = log_drop_growth(np.array([0.0, 1.0]), passing)
+    evidence = np.zeros((2_000, BETS))
+    lengths: list[int] = []
+    step = 0
+    while len(evidence):
+        step += 1
+        passed = random.binomial(sessions, passing, len(evidence))
+        evidence = evidence_after(evidence, np.outer(sessions - passed, growth[0]) + np.outer(passed, growth[1]))
+        over = averaged(evidence) >= PROMISED_STEPS
+        lengths += [step] * int(over.sum())
+        evidence = evidence[~over]
+    shares = np.array(lengths) / PROMISED_STEPS
+    return f"{len(shares):,} | {shares.mean():.2f} +/- {1.96 * shares.std() / len(shares) ** 0.5:.2f}"
+
+
+def _stated(world: World, random: np.random.Generator) -> str:
+    """Returns how often the intervals of an alarm contain the change, and how wide they are, as columns of a row."""
+    sessions = Sessions(world, random)
+    promise = Promise(TOLERATED, PROMISED_DAYS, BASELINE_DAYS)
+    rows = []
+
+    def drawn(minute: int, hours: float) -> Floats:
+        return np.repeat(sessions.values, sessions.drawn(minute, hours, 1)[0])
+
+    for _ in range(world.families):
+        stream = WatchedStream(1, promise)
+        for hour in range(-BASELINE_DAYS * HOURS, 0):
+            stream.step(hour * 60, drawn(hour * 60, 1))
+        # Half a day before the change, and at most three after it.
+        for minute in range(DAY // 2, 4 * DAY):
+            values = drawn(minute, 1 / 60)
+            said = stream.step(minute, values) if len(values) else None
+            if said is not None and said.change is not None and said.effect is not None:
+                change = said.change
+                _, low, high = said.effect
+                covered = change.earliest <= DAY <= change.latest
+                right = low <= -world.dropped <= high
+                rows.append((covered, DAY - change.earliest, change.latest - DAY, right, high - low))
+                break
+    found = np.array(rows, float)
+    _, before, after, _, width = np.median(found, axis=0)
+    shares = [_share(int(found[:, column].sum()), len(found)) for column in (0, 3)]
+    return f"{len(found)} | {shares[0]} | {before:,.0f} and {after:,.0f} | {shares[1]} | {width:.2f}"
+
+
+def _share(number: int, of: int) -> str:
+    """Returns a share with its exact interval (Clopper and Pearson 1934)."""
+    low = beta.ppf(0.025, number, of - number + 1) if number else 0.0
+    high = beta.ppf(0.975, number + 1, of - number) if number < of else 1.0
+    return f"{number / of:.2f} ({low:.2f} to {high:.2f})"
+
+
+def cpu_share(streams: int = 1_000, scores: int = 30, minutes: int = 30) -> float:
+    """Returns the share of a core that watching ten thousand streams takes, measured with fewer.
+
+    Args:
+        streams: With how many it is measured.
+        scores: Sessions of each stream in each minute.
+        minutes: For how long, with a history that is full.
+    """
+    random = np.random.default_rng(0)
+    promise = Promise(TOLERATED, PROMISED_DAYS, BASELINE_DAYS)
+    watched = [WatchedStream(number, promise) for number in range(1, streams + 1)]
+    for stream in watched:
+        stream.step(0, (random.random(5_000) < 0.9).astype(float))
+    begun = 0.0
+    for minute in range(MOST_BLOCKS + minutes):
+        if minute == MOST_BLOCKS:
+            begun = time.process_time()
+        for stream in watched:
+            stream.step(BASELINE_DAYS * DAY + minute, (random.random(scores) < 0.9).astype(float))
+    return (time.process_time() - begun) / (60 * minutes) * 10_000 / streams
+
+
+def _title(world: World) -> str:
+    parts = [f"{world.rate:,.0f} an hour, {world.passing}"]
+    parts += [f"{world.of_session} results of a session"] if world.of_session > 1 else []
+    parts += [f"daily rhythm of +/- {world.rhythm}"] if world.rhythm else []
+    parts += [f"falls by {world.drift} in the time"] if world.drift else []
+    parts += [f"{world.streams:,} streams"] if world.streams > 1 else []
+    return ", ".join(parts)
+
+
+def _per_month(seen: Seen) -> str:
+    """Returns the false alarms of a stream in 30 days, with the exact interval of a Poisson count (Garwood 1936)."""
+    months = seen.days / DAYS
+    low = chi2.ppf(0.025, 2 * seen.false) / 2 / months if seen.false else 0.0
+    high = chi2.ppf(0.975, 2 * seen.false + 2) / 2 / months
+    return f"{seen.false / months:.3g} ({low:.2g} to {high:.2g})"
+
+
+def _median(delays: Floats) -> str:
+    """Returns the median with its interval by the order of the runs."""
+    ordered: Sequence[float] = np.sort(delays).tolist()
+    first, last = (int(place) for place in binom.ppf((0.025, 0.975), len(ordered), 0.5))
+    found = (ordered[(len(ordered) - 1) // 2], ordered[first], ordered[min(last, len(ordered) - 1)])
+    median, low, high = (f"{each:,.0f}" if np.isfinite(each) else "none" for each in found)
+    return f"{median} ({low} to {high})"
+
+
+def _columns(values: Floats) -> list[Floats]:
+    """Returns what a session with each value adds to the sums of a baseline."""
+    return [np.ones_like(values), values, values**2, (values == 1).astype(float), (values > 0).astype(float)]
+
+
+@lru_cache
+def _chances(passing: float, of_session: int) -> Floats:
+    if of_session == 1:
+        return np.array([1 - passing, passing])
+    strength = 1 / LIKENESS - 1
+    found: Floats = betabinom.pmf(np.arange(of_session + 1), of_session, passing * strength, (1 - passing) * strength)
+    whole: Floats = found / found.sum()
+    return whole
