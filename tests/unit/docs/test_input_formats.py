@@ -17,6 +17,7 @@ from traceweir.schemas.trace import ReasoningTrace
 from traceweir.streams.cli.input_options import DEFAULT_FORMAT
 from traceweir.streams.cli.main import main
 from traceweir.streams.intake.formats.openai_chat import transcript_events
+from traceweir.streams.intake.formats.other_documents import OTHER_DOCUMENTS
 from traceweir.streams.intake.formats.registry import BUILT_IN, GROUP
 
 GUIDE = (ROOT / "docs" / "guides" / "add-an-input-format.md").read_text("utf-8")
@@ -30,6 +31,12 @@ def test_the_table_of_formats_is_that_of_the_registry() -> None:
         for each in BUILT_IN.values()
     ]
     assert page.partition("|---|---|---|---|\n")[2].partition("\n\n")[0].splitlines() == rows
+
+
+def test_the_table_of_refused_documents_is_that_of_the_code() -> None:
+    page = (ROOT / "docs" / "input-formats.md").read_text("utf-8").partition("## Documents that are refused by name")[2]
+    rows = [f"| {each.document_name} | {each.advice} |" for each in OTHER_DOCUMENTS]
+    assert page.partition("|---|---|\n")[2].partition("\n\n")[0].splitlines() == rows
 
 
 def test_the_transcript_of_the_page_has_the_events_and_steps_that_the_page_shows() -> None:
