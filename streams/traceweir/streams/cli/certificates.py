@@ -26,6 +26,7 @@ from traceweir.streams.cli.terminal import complain
 from traceweir.streams.cli.trust_output import read_records, say_unused
 from traceweir.streams.cli.up_broker import kafka_settings
 from traceweir.streams.lab.certification import Examined, examined
+from traceweir.streams.lab.evals.writing import write_whole
 from traceweir.streams.worker.config_topic import ConfigTopicError, TopicState
 
 Change = Callable[[Sequence[Certificate]], Sequence[Certificate]]
@@ -43,12 +44,20 @@ class PushTarget(NamedTuple):
 
 
 def run_certify(
-    criterion: str, labels: Path, results: Path, bar: float, target: PushTarget | None, *, as_json: bool
+    criterion: str,
+    labels: Path,
+    results: Path,
+    bar: float,
+    into: Path | None,
+    target: PushTarget | None,
+    *,
+    as_json: bool,
 ) -> int:
-    """Prints what the labels prove about each judge of a criterion, and pushes the certificates; returns the exit code.
+    """Prints what the labels prove about each judge of a criterion; writes and pushes the certificates; returns the exit code.
 
     Raises:
         InputError: a file cannot be read, or the results have no such criterion.
+        ConfigError: the config of the file cannot be used.
         ConfigTopicError: there is no config to push again, or the topic cannot be read or written.
     """
     scores, given, unusable = read_records(labels, results, criterion)
@@ -68,9 +77,16 @@ def run_certify(
     elif target is None:
         for certificate in certified:
             sys.stdout.write(json.dumps(certificate.model_dump(mode="json"), ensure_ascii=True) + "\n")
-    if target is not None and certified:
+    if certified:
         new = {each.key for each in certified}
-        _push(target, lambda present: [*(each for each in present if each.key not in new), *certified], as_json=as_json)
+
+        def change(present: Sequence[Certificate]) -> Sequence[Certificate]:
+            return [*(each for each in present if each.key not in new), *certified]
+
+        if into is not None:
+            _write(into, change)
+        if target is not None:
+            _push(target, change, as_json=as_json)
     return FAILED if unusable or not certified else 0
 
 
@@ -143,6 +159,15 @@ def standing(certificate: Certificate, plan: Plan) -> str:
     if metric.threshold != certificate.threshold:
         return "ended: the threshold is another one"
     return "in force"
+
+
+def _write(file: Path, change: Change) -> None:
+    present, plan, _ = read_file(file)
+    document = with_certificates(present, change(plan.gate.certificates))
+    write_whole(file, json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n")
+    new = read_plan(document)
+    for each in new.gate.certificates:
+        complain(f"{file}: certificate of {printable(each.criterion, 100)}: {standing(each, new)}")
 
 
 def _push(target: PushTarget, change: Change, *, as_json: bool) -> int:

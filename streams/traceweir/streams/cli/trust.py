@@ -93,6 +93,10 @@ def certify(
     bar: Annotated[
         float, typer.Option(min=0.5, max=0.99, help="What the lower bounds of TPR and TNR must reach.")
     ] = 0.8,
+    into: Annotated[
+        Path | None,
+        typer.Option("--into", metavar="FILE", help="Write the certificate into this config file.", show_default=False),
+    ] = None,
     push: Annotated[
         bool, typer.Option("--push", help="Push the config in effect again, with the certificate in it.")
     ] = False,
@@ -112,7 +116,7 @@ def certify(
     from traceweir.streams.cli.certificates import PushTarget, run_certify
 
     target = PushTarget(selector_option(app, environment), by, dry_run=dry_run) if push or dry_run else None
-    raise typer.Exit(run_certify(criterion, labels, results, bar, target, as_json=as_json))
+    raise typer.Exit(run_certify(criterion, labels, results, bar, into, target, as_json=as_json))
 
 
 @trust_app.command()

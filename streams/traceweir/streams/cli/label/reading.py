@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 
 from rich.console import Console
@@ -13,6 +12,7 @@ from rich.text import Text
 from traceweir.schemas.figures import counted
 from traceweir.schemas.labels import Label
 from traceweir.schemas.text import listed, printable
+from traceweir.streams.cli.results.output import json_line
 from traceweir.streams.cli.terminal import complain
 from traceweir.streams.cli.up_broker import kafka_settings
 from traceweir.streams.tools.labels.topic import read_labels
@@ -41,8 +41,7 @@ def print_labels(session: str | None, criterion: str | None, *, as_json: bool) -
         places = listed(known.unreadable, separator=", ")
         complain(f"{counted(len(known.unreadable), 'record')} of {settings.topics.labels} not a label: {places}")
     if as_json:
-        # JSON alone leaves DEL, C1 and directions of text as they are.
-        sys.stdout.writelines(f"{json.dumps(json.loads(label.wire()), ensure_ascii=True)}\n" for label in labels)
+        sys.stdout.writelines(f"{json_line(label.wire()).decode()}\n" for label in labels)
     elif labels:
         _print_table(labels)
     else:

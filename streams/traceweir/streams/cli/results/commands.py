@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from traceweir.streams.cli.command_app import CommandApp
+from traceweir.streams.cli.config.options import name_option
 from traceweir.streams.cli.record_options import SHOWN, Metrics, Where, latest, since, where_option
 from traceweir.streams.cli.times import time_option
 
@@ -49,6 +50,10 @@ def results(
         bool, typer.Option("--follow", "-f", help="Then print new scores as they are written, until Ctrl-C.")
     ] = False,
     limit: Annotated[int | None, latest(0)] = None,
+    shadow: Annotated[
+        str | None,
+        typer.Option("--shadow", metavar="NAME", help="The scores of this shadow or challenger.", show_default=False),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one Score per line, as JSON on the topic, for programs.")
     ] = False,
@@ -61,7 +66,8 @@ def results(
     Example: `traceweir results --metric response_match_score --failed --since 2h --follow`
     """
     given = (
-        any((session, metric, where, failed, not_evaluated, since, all_revisions, follow, as_json)) or limit is not None
+        any((session, metric, where, failed, not_evaluated, since, all_revisions, follow, shadow, as_json))
+        or limit is not None
     )
     if ctx.invoked_subcommand is not None:
         if given:
@@ -74,7 +80,9 @@ def results(
     from traceweir.streams.cli.up_broker import kafka_settings
 
     limit = SHOWN if limit is None and not as_json else limit
-    show_results(kafka_settings(), wanted, limit=limit, follow=follow, as_json=as_json)
+    settings = kafka_settings()
+    topic = None if shadow is None else settings.topics.shadow_results(name_option(shadow, "--shadow"))
+    show_results(settings, wanted, topic=topic, limit=limit, follow=follow, as_json=as_json)
 
 
 @results_app.command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from traceweir.schemas.figures import counted
@@ -24,8 +24,18 @@ from traceweir.streams.tools.results.table import ScoreRows, UnwritableScoreErro
 _HEADINGS = ("written (UTC)", "session", "subject", "metric", "value", "status", "reason")
 
 
-def show_results(settings: Settings, wanted: ScoreFilter, *, limit: int | None, follow: bool, as_json: bool) -> None:
+def show_results(
+    settings: Settings,
+    wanted: ScoreFilter,
+    *,
+    limit: int | None,
+    follow: bool,
+    as_json: bool,
+    topic: str | None = None,
+) -> None:
     """Prints the selected scores: the `limit` latest, or all in the order of reading; with `follow` also new scores.
+
+    The scores are those of the topic `results`, or of another `topic`.
 
     Raises:
         KafkaUnreachableError: no broker answers.
@@ -33,7 +43,7 @@ def show_results(settings: Settings, wanted: ScoreFilter, *, limit: int | None, 
         KeyboardInterrupt: Ctrl-C ended the command.
     """
     mute_clients()
-    asyncio.run(_show(settings, wanted, limit, follow, as_json))
+    asyncio.run(_show(lambda: Results(settings, wanted, topic), wanted, limit, follow, as_json))
 
 
 def export_results(settings: Settings, wanted: ScoreFilter, file: Path) -> None:
@@ -62,8 +72,10 @@ def json_line(value: bytes) -> bytes:
     return text.encode()
 
 
-async def _show(settings: Settings, wanted: ScoreFilter, limit: int | None, follow: bool, as_json: bool) -> None:
-    async with Results(settings, wanted) as results:
+async def _show(
+    opened: Callable[[], Results], wanted: ScoreFilter, limit: int | None, follow: bool, as_json: bool
+) -> None:
+    async with opened() as results:
         try:
             shown = await _show_written(results, wanted, limit, follow, as_json)
             if not shown and limit != 0:
