@@ -6,10 +6,12 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.dimensions import Dimensions
+from traceweir.schemas.text import printable
 from traceweir.streams.intake.formats.unread_keys import KnownKeys, UnreadKeys
 
 MESSAGE_LISTS = ("messages", "traj", "contents", "conversations")
 """The keys that can have the messages: of OpenAI and Anthropic, of KnowledgePulse, of Gemini, and of ShareGPT."""
+_KEY_CHARS = 40
 MESSAGE_TIMES = ("created_at", "createdAt", "timestamp", "create_time")
 """The keys that can have the time of a message."""
 _DOCUMENT = KnownKeys(
@@ -66,6 +68,24 @@ def note_unread_keys(document: JsonObject, unread_keys: UnreadKeys) -> None:
         # The items of the Responses API have keys of their own, and a type that tells what they are.
         if isinstance(message, dict) and ("role" in message or "from" in message):
             unread_keys.note(message, _MESSAGE)
+
+
+_CONTENTS = (
+    *("content", "parts", "value", "blocks", "tool_calls", "function_call", "toolInvocations", "refusal", "audio"),
+    *("images", "output", "result", "response", "error", "data", "invalid_tool_calls", "additional_kwargs", "text"),
+)
+
+
+def other_contents(message: JsonObject) -> list[str]:
+    """Returns the keys of lists that no format has in a message, if it has nothing under any key that is read."""
+    if any(key in message for key in _CONTENTS):
+        return []
+    known = {*_MESSAGE.read, *_MESSAGE.ignored}
+    return [
+        printable(key, _KEY_CHARS)
+        for key, value in message.items()
+        if key not in known and isinstance(value, list) and value
+    ]
 
 
 def _listed(found: JsonValue) -> list[JsonValue]:

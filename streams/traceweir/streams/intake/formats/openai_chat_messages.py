@@ -22,6 +22,7 @@ from traceweir.streams.intake.formats.chat_content import (
     read_with_result,
     result_of,
 )
+from traceweir.streams.intake.formats.chat_keys import other_contents
 from traceweir.streams.intake.formats.chat_notes import message_of_line, note, with_placed_notes
 from traceweir.streams.intake.formats.chat_times import time_in, unread_time, why_not_used
 from traceweir.streams.intake.formats.chat_turns import NO_ANSWER, ChatMessage, Role
@@ -50,6 +51,7 @@ _TYPES_OF_LANGCHAIN = ("human", "ai", "tool", "function", "system")
 _NAMED_CALLS = ("function_call", "tool_call", "custom_tool_call")
 _IGNORED_ROLES = ("system", "developer")
 _KNOWN_ROLES = "system, developer, user, assistant, tool, function"
+_UNKNOWN_CALLS = "the tool calls are not known: a message has its content under a key that no format has"
 _ITEM = "_call"
 """How the kinds of calls of OpenAI's Responses API end."""
 
@@ -161,6 +163,9 @@ def _messages(item: JsonValue, path: str, tools: dict[str, str], place: Transcri
         raise place.error(f"{path}.role is {described(role)}; the role must be one of {_KNOWN_ROLES}")
     name = next((key for key in ("content", "parts", "value", "blocks") if item.get(key)), "content")
     at = time_in(item)
+    if known == "tool" and (others := other_contents(item)):
+        yield ChatMessage("assistant", "", unread=Counter(others), at=at, missing=(_UNKNOWN_CALLS,))
+        return
     if known == "tool" and item.get("requestor") == "user":
         # In tau2-bench, the result of the user's own tool, whose call is named.
         return
@@ -172,6 +177,7 @@ def _messages(item: JsonValue, path: str, tools: dict[str, str], place: Transcri
         yield from (_of_tool(each, tools, at) for each in found)
         return
     content = content_of(item.get(name), f"{path}.{name}", place.error)
+    content.unread.update(other_contents(item))
     # Those of Ollama and OpenRouter are beside the content.
     content.unread.update("image" for _ in listed(item.get("images")))
     if known == "user":
@@ -205,7 +211,13 @@ def _messages(item: JsonValue, path: str, tools: dict[str, str], place: Transcri
     known_ids = {call.id for call in content.calls if call.id is not None}
     calls = [*content.calls, *(call for call in _calls(item, path, place) if call.id not in known_ids)]
     yield ChatMessage(
-        "assistant", text, tuple(calls), at=at, unread=content.unread, finish=finish_in({**item, "status": None})
+        "assistant",
+        text,
+        tuple(calls),
+        at=at,
+        unread=content.unread,
+        finish=finish_in({**item, "status": None}),
+        missing=(_UNKNOWN_CALLS,) if other_contents(item) else (),
     )
 
 

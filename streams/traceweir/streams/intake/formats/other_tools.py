@@ -41,6 +41,18 @@ def _is_activity(found: JsonObject) -> Sureness:
     return possible(has_sender and isinstance(activity.get("type"), str) and "text" in activity)
 
 
+def _is_row_of_azure(found: JsonObject) -> Sureness:
+    return possible({"query", "response"} <= found.keys() and "messages" not in found)
+
+
+def _is_answer_of_bedrock_agent(found: JsonObject) -> bool:
+    trace = found.get("trace")
+    steps = {"orchestrationTrace", "preProcessingTrace", "postProcessingTrace", "routingClassifierTrace"}
+    inner = trace.get("trace") if isinstance(trace, dict) else None
+    kinds = {*(trace if isinstance(trace, dict) else ()), *(inner if isinstance(inner, dict) else ())}
+    return not kinds.isdisjoint(steps)
+
+
 def _is_message_of_slack(found: JsonObject) -> Sureness:
     has_sender = not found.keys().isdisjoint({"user", "bot_id"})
     return possible(found.get("type") == "message" and "ts" in found and has_sender)
@@ -121,6 +133,17 @@ OF_OTHER_TOOLS = (
         "activities of the Bot Framework or of Copilot Studio",
         f"{_AS_CHAT}: the `text` of each message, with the role user or assistant",
         _is_activity,
+    ),
+    OtherDocument(
+        "a row of Azure AI Evaluation",
+        "name its texts request and response, so that it is a row of Agent Evaluation; if `query` and `response` are lists "
+        'of messages, put all of them into one object: {"messages": [...]}',
+        _is_row_of_azure,
+    ),
+    OtherDocument(
+        "an answer or a trace of an agent of Amazon Bedrock",
+        f"send its spans, or {_AS_CHAT}",
+        _is_answer_of_bedrock_agent,
     ),
     OtherDocument(
         "a message of an export of Slack",

@@ -481,6 +481,19 @@ def test_a_reminder_beside_results_and_a_call_of_the_user_begin_no_turn_and_are_
     )
 
 
+def test_a_message_that_has_its_content_under_a_key_that_no_format_has_is_no_empty_message() -> None:
+    asked = {"role": "user", "items": [{"content_type": "text", "text": "Open?"}]}
+    result = {"role": "tool", "items": [{"content_type": "function_result", "name": "get", "result": "12"}]}
+    events = events_of(convert([asked, result, assistant_message("No.")]))
+    assert [event.type for event in events] == ["invocation.started", "invocation.completed", "session.ended"]
+    assert events[0].missing == [
+        "the question is no text: 1 part of type 'items'",
+        "not all of the answer is text: 1 part of type 'items'",
+        "the times of the messages are not in the transcript",
+        "the tool calls are not known: a message has its content under a key that no format has",
+    ]
+
+
 @pytest.mark.parametrize("depth", [20, 900])
 def test_results_in_results_are_read_or_refused_and_never_end_the_run(depth: int) -> None:
     part: Any = "12"

@@ -192,6 +192,11 @@ def test_the_surest_kind_counts_and_of_equally_sure_ones_the_first(
             {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "q"}]},
             "looks like a message of Pydantic AI: send its spans",
         ),
+        ({"query": "q", "response": "a", "tool_calls": []}, "looks like a row of Azure AI Evaluation: name its texts"),
+        (
+            {"sessionId": "s", "completion": "a", "trace": {"orchestrationTrace": {}}},
+            "looks like an answer or a trace of an agent of Amazon Bedrock: send its spans",
+        ),
         ({"input": "q", "actual_output": "a"}, "looks like a test case of DeepEval or Ragas: write it as a row with"),
         ({"user_input": "q", "response": "a"}, "looks like a test case of DeepEval or Ragas: write it as a row with"),
         (
