@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import Literal
 
 from traceweir.schemas.alert_rule import AlertRule
 from traceweir.schemas.score import uuid5
+from traceweir.streams.base.statistics.change_point import Changed
 from traceweir.streams.base.statistics.watched_stream import DAY, Promise, StreamAlarm, WatchedStream
 from traceweir.streams.tools.alerts.watched_scores import (
     SUSPECTS,
+    SessionsOfMinute,
     SortedScores,
     StreamName,
     WatchedScore,
@@ -106,29 +110,37 @@ def replay(scores: SortedScores, rule: AlertRule) -> Replayed:
     for number, (name, watched) in enumerate(scores.streams.items(), 1):
         stream = WatchedStream(number, promise)
         minutes = session_values(watched)
+        first_seen = _first_seen(watched)
         for minute, _, values in minutes:
             said = stream.step(minute, values)
             if said is None:
                 continue
             if said.state == "raised":
-                alerts.append(_alert(said, rule, name, watched))
+                alerts.append(_alert(said, rule, name, minutes, first_seen))
             else:
                 alerts[-1] = _resolved(alerts[-1], said.at)
         reports.append(_report(stream, rule, name, minutes))
     return Replayed(sorted(alerts, key=lambda each: each.raised_at), reports)
 
 
-def _alert(said: StreamAlarm, rule: AlertRule, name: StreamName, watched: Sequence[WatchedScore]) -> Alert:
+def _alert(
+    said: StreamAlarm,
+    rule: AlertRule,
+    name: StreamName,
+    minutes: Sequence[SessionsOfMinute],
+    first_seen: Mapping[tuple[str, str], int],
+) -> Alert:
     change = said.change
     effect = said.effect
     assert change is not None  # noqa: S101  # an alarm has both
     assert effect is not None  # noqa: S101
     if rule.bad_direction == "rise":
         effect = (-effect[0], -effect[2], -effect[1])
+    begin = bisect_left(minutes, change.at, key=itemgetter(0))
+    end = bisect_right(minutes, said.at, key=itemgetter(0))
     behind = [
         (minute, session, value)
-        for minute, sessions, values in session_values([each for each in watched if each.minute <= said.at])
-        if minute >= change.at
+        for minute, sessions, values in minutes[begin:end]
         for session, value in zip(sessions, values.tolist(), strict=True)
     ]
     worst = sorted(behind, key=lambda each: (each[2], each[0], each[1]))[:MOST_SESSIONS]
@@ -145,7 +157,7 @@ def _alert(said: StreamAlarm, rule: AlertRule, name: StreamName, watched: Sequen
         Effect(*effect),
         len(behind),
         [session for _, session, _ in worst],
-        _suspects(watched, change.at, change.earliest, change.latest),
+        _suspects(first_seen, change),
     )
 
 
@@ -153,18 +165,27 @@ def _resolved(alert: Alert, minute: int) -> Alert:
     return replace(alert, state="resolved", resolved_at=_moment(minute))
 
 
-def _suspects(watched: Sequence[WatchedScore], at: int, earliest: int, latest: int) -> list[Suspect]:
+def _first_seen(watched: Sequence[WatchedScore]) -> dict[tuple[str, str], int]:
+    """Returns the minute of the first score with each value of each field that can be a suspect."""
     first: dict[tuple[str, str], int] = {}
     for score in watched:
         for field, value in zip(SUSPECTS, score.suspects, strict=True):
             if value is not None:
                 first.setdefault((field, value), score.minute)
-    near = [(abs(minute - at), key, minute) for key, minute in first.items() if earliest <= minute <= latest]
-    return [Suspect(*key, _moment(minute)) for _, key, minute in sorted(near)[:MOST_SUSPECTS]]
+    return first
+
+
+def _suspects(first_seen: Mapping[tuple[str, str], int], change: Changed) -> list[Suspect]:
+    near = sorted(
+        (abs(minute - change.at), key, minute)
+        for key, minute in first_seen.items()
+        if change.earliest <= minute <= change.latest
+    )
+    return [Suspect(*key, _moment(minute)) for _, key, minute in near[:MOST_SUSPECTS]]
 
 
 def _report(
-    stream: WatchedStream, rule: AlertRule, name: StreamName, minutes: Sequence[tuple[int, list[str], object]]
+    stream: WatchedStream, rule: AlertRule, name: StreamName, minutes: Sequence[SessionsOfMinute]
 ) -> StreamReport:
     days = max((minutes[-1][0] - minutes[0][0]) / DAY, 1.0)
     a_day = sum(len(sessions) for _, sessions, _ in minutes) / days

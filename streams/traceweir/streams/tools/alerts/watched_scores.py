@@ -15,6 +15,8 @@ from traceweir.streams.base.statistics.intervals import Floats
 from traceweir.streams.base.statistics.watched_stream import DAY
 from traceweir.streams.tools.results.selection import dimension_of
 
+SessionsOfMinute = tuple[int, list[str], Floats]
+"""A minute since 1970, the sessions that count in it, and a value of each."""
 SUSPECTS = ("agent_version", "model", "judge", "scorer_version", "config_digest")
 """The fields of a score whose change can be the cause of an alarm."""
 
@@ -106,7 +108,7 @@ class ScoreSorter:
         return SortedScores({name: found[name] for name in by_appearance}, dict(sorted(self._unused.items())))
 
 
-def session_values(scores: Sequence[WatchedScore]) -> list[tuple[int, list[str], Floats]]:
+def session_values(scores: Sequence[WatchedScore]) -> list[SessionsOfMinute]:
     """Returns each minute with the sessions that count in it, and their values.
 
     Results of a session resemble each other, so a session counts once a day, with the mean of its first minute of the day.

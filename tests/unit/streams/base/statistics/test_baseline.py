@@ -41,6 +41,8 @@ def test_hours_have_bounds_of_their_own_if_they_differ() -> None:
     lines = baseline_lines(even, 0.02)
     assert lines.rhythm
     assert lines.lowest[3] < 0.6 < lines.lowest[4]
+    # The hours share half of the error.
+    assert lines.lowest == pytest.approx(lower_bound(even, 0.02 / 48))
 
 
 def test_an_hour_without_values_has_no_bound() -> None:

@@ -42,6 +42,8 @@ def test_a_drop_is_found_with_its_time_and_size_inside_of_the_intervals() -> Non
     assert said.state == "raised"
     assert said.change is not None
     assert said.change.earliest <= WATCHED + DAY <= said.change.latest
+    # The drop was there for some time before the alarm, and the interval shows it.
+    assert said.change.latest < said.at - 10
     assert said.effect is not None
     assert said.effect[1] <= -0.1 <= said.effect[2]
 

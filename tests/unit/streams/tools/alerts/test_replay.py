@@ -74,7 +74,8 @@ def test_a_planted_drop_is_found_with_its_time_size_sessions_and_suspect() -> No
     assert CHANGE < alert.raised_at < CHANGE + timedelta(hours=12)
     assert alert.onset.earliest <= CHANGE <= alert.onset.latest
     assert alert.effect.low <= -0.3 <= alert.effect.high < 0
-    assert alert.sessions_since > len(alert.sessions) == 10
+    assert alert.sessions_since == pytest.approx((alert.raised_at - alert.onset.at) / timedelta(hours=1) * 12, abs=1)
+    assert len(alert.sessions) == 10
     assert [(each.field, each.value) for each in alert.suspects] == [("agent_version", "2")]
 
 
