@@ -10,11 +10,11 @@ from pydantic import SecretStr
 from tests.support.certificates import certificate
 from tests.support.flow import TOPICS
 from tests.support.judge_retries import session
-from tests.support.judged import KEY, judged_plan
+from tests.support.judged import KEY, judge_section, judged_plan
 from tests.support.openai_server import Say, openai_server
 
 from traceweir.schemas.config import GateConfig
-from traceweir.scorers import Plan
+from traceweir.scorers import Plan, read_plan
 from traceweir.streams.scoring.judges.client import Access
 from traceweir.streams.scoring.judges.service import Judging
 from traceweir.streams.testing import Flow
@@ -92,3 +92,28 @@ async def test_without_the_option_candidates_are_what_they_were() -> None:
         await flow.settle()
         (candidate,) = flow.read(TOPICS.candidates)
     assert candidate.json["required"] == {"asks": {"status": "PASSED", "not_evaluated_because": None}}
+
+
+@pytest.mark.parametrize("crash", [False, True])
+async def test_a_pushed_certificate_takes_effect_with_its_config_at_the_next_session(crash: bool) -> None:
+    judged = {"prompt": "Is it good? {answer}", "threshold": 0.5, "judge_model_options": {"judge_model": "openai/stub"}}
+    gate = {"threshold": 0, "required": ["good"], "require_certified": True}
+    document: dict[str, Any] = {"criteria": {"good": judged}, "judge": judge_section(), "gate": gate}
+    (metric,) = read_plan(document).metrics
+    known = certificate(criterion="good", metric_digest=metric.digest, judge="openai/stub").model_dump(mode="json")
+    answer = '{"rationale": "It is.", "result": "yes"}'
+    async with openai_server(default=lambda body: Say(text=answer)) as server:
+        access = Access(server.url, SecretStr(KEY))
+        plan = read_plan(document)
+        flow = Flow(read_plan({}), stages=("score", "gate"), judging=lambda clock: Judging(plan.judge, access, clock))
+        for number, given in enumerate(([], [known], [])):
+            flow.push_config({**document, "gate": {**gate, "certificates": given}})
+            flow.send(TOPICS.sessions, session(f"s{number}"), f"s{number}".encode())
+            await flow.settle()
+            if crash:
+                flow.crash()
+                await flow.settle()
+            await flow.finish_scoring()
+            await flow.settle()
+        found = {each["session_id"]: each["details"]["reasons"] for each in flow.results("gate")}
+    assert found == {"s0": ["criterion_not_certified:good"], "s1": [], "s2": ["criterion_not_certified:good"]}
