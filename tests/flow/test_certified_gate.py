@@ -97,7 +97,7 @@ async def test_without_the_option_candidates_are_what_they_were() -> None:
 @pytest.mark.parametrize("crash", [False, True])
 async def test_a_pushed_certificate_takes_effect_with_its_config_at_the_next_session(crash: bool) -> None:
     judged = {"prompt": "Is it good? {answer}", "threshold": 0.5, "judge_model_options": {"judge_model": "openai/stub"}}
-    gate = {"threshold": 0, "required": ["good"], "require_certified": True}
+    gate: dict[str, Any] = {"threshold": 0, "required": ["good"], "require_certified": True}
     document: dict[str, Any] = {"criteria": {"good": judged}, "judge": judge_section(), "gate": gate}
     (metric,) = read_plan(document).metrics
     known = certificate(criterion="good", metric_digest=metric.digest, judge="openai/stub").model_dump(mode="json")
@@ -107,7 +107,7 @@ async def test_a_pushed_certificate_takes_effect_with_its_config_at_the_next_ses
         plan = read_plan(document)
         flow = Flow(read_plan({}), stages=("score", "gate"), judging=lambda clock: Judging(plan.judge, access, clock))
         for number, given in enumerate(([], [known], [])):
-            flow.push_config({**document, "gate": {**gate, "certificates": given}})
+            flow.push_config({**document, "gate": gate | {"certificates": given}})
             flow.send(TOPICS.sessions, session(f"s{number}"), f"s{number}".encode())
             await flow.settle()
             if crash:
