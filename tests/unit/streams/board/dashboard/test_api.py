@@ -139,7 +139,7 @@ async def test_the_openapi_document_describes_every_answer(client: Client) -> No
             "/feedback",
         ),
         *("/metric", "/comparison", "/diff", "/values", "/events", "/judge-spending"),
-        *("/challengers", "/shadows", "/challenger-diff", "/facets"),
+        *("/challengers", "/shadows", "/challenger-diff", "/facets", "/trust"),
     }
     for name, path in document["paths"].items():
         if name == "/api/v1/events":

@@ -154,7 +154,7 @@ async def test_a_criterion_behind_conditions_on_judged_criteria_counts_as_if_the
         **JUDGED["criteria"],
         "second": own("safety_v1", status="FAILED"),
         "third": own("second", below=1),
-        "never": own("answered", above=2),
+        "never": own("answered", above=1),
         "answered": {"threshold": 1.0},
     }
     found = await estimate_of(["shop"] * 10, {"criteria": criteria} | PRICE)
