@@ -100,6 +100,18 @@ def name_of_client(request: Request) -> str:
     return f"{right} token" if right is not None else _LOCAL_CLIENT
 
 
+def refuse_name_of_another(request: Request, annotator: str | None) -> None:
+    """Refuses the name that the token of another client proves: its labels would be replaced or withdrawn.
+
+    Raises:
+        HTTPException: it is such a name.
+    """
+    if annotator in _PROVEN_NAMES and annotator != name_of_client(request):
+        raise HTTPException(
+            422, f"annotator: {annotator!r} is the name of another client: send its token, or another name"
+        )
+
+
 def take(
     request: Request, dashboard: Dashboard, given: FeedbackRequest, kind: Literal["review", "user", "outcome"]
 ) -> LabelTaken:
@@ -111,11 +123,7 @@ def take(
     right = request.scope.get("traceweir.right")
     columns: dict[str, JsonValue] = given.model_dump(mode="json", exclude_none=True)
     own_name = name_of_client(request)
-    if given.annotator in _PROVEN_NAMES and given.annotator != own_name:
-        # It would replace the label of the client that this name proves.
-        raise HTTPException(
-            422, f"annotator: {given.annotator!r} is the name of another client: send its token, or another name"
-        )
+    refuse_name_of_another(request, given.annotator)
     try:
         label = label_of({**columns, "kind": kind}, LabelDefaults(annotator=own_name), dashboard.options.now())
     except InputError as error:

@@ -164,6 +164,17 @@ async def test_a_label_is_withdrawn_and_its_subject_comes_again(browse: Any, tak
     assert "was withdrawn" in again.text
 
 
+async def test_nobody_withdraws_the_label_of_another_token(browse: Any, taken: list[Label]) -> None:
+    admin = browse(TOKENS, ADMIN)
+    page = (await give(admin, (await admin.get(REVIEW)).text)).text
+    sent = form_of(page, "/review/withdraw")
+    sent["address"] += "&annotator=admin+token"
+    answer = await admin.post("/review/withdraw", data=sent, headers={"authorization": f"Bearer {LABEL}"})
+    assert answer.status_code == 422
+    assert "is the name of another client" in unescape(answer.text)
+    assert [each.withdrawn for each in taken] == [False]
+
+
 async def test_what_was_passed_over_is_counted_and_comes_back(browse: Any) -> None:
     client = browse()
     page = (await client.get(REVIEW)).text

@@ -17,7 +17,13 @@ from traceweir.schemas.base import explain
 from traceweir.schemas.labels import MAX_NAME_CHARS, MAX_NOTE_CHARS, Label
 from traceweir.schemas.text import printable
 from traceweir.streams.board.dashboard.addresses import MAX_ADDRESS_CHARS, is_local
-from traceweir.streams.board.dashboard.api.labels import LabelRequest, name_of_client, take, write
+from traceweir.streams.board.dashboard.api.labels import (
+    LabelRequest,
+    name_of_client,
+    refuse_name_of_another,
+    take,
+    write,
+)
 from traceweir.streams.board.dashboard.content import shown, shown_text
 from traceweir.streams.board.dashboard.context import Dashboard, Serving
 from traceweir.streams.board.dashboard.given_labels import ReviewLabel
@@ -172,6 +178,7 @@ def withdraw_label(
     """Withdraws a label of the person, and erases its note."""
     parameters, filters = _place(dashboard, address)
     annotator = parameters.get("annotator") or name_of_client(request)
+    refuse_name_of_another(request, annotator)
     people = _reviews(dashboard, filters.selection.metric or "", filters.selection.since)
     label = _own(people, unquote(label_id), annotator)
     if label is None:
