@@ -209,6 +209,21 @@ async def test_what_is_worth_a_look_is_flagged_and_never_calibrates(browse: Any,
     assert "It was worth a look: failed by far" in answer.text
 
 
+async def test_a_draw_offers_again_what_was_labelled_because_it_was_worth_a_look(
+    browse: Any, taken: list[Label]
+) -> None:
+    client = browse()
+    picked = (await client.get("/review?metric=helpful&share=0.000001&stratum=flagged")).text
+    await give(client, picked, "fail")
+    page = (await client.get(REVIEW)).text
+    assert "0 of 4 drawn subjects labelled" in page
+    for _ in range(4):
+        page = (await give(client, page)).text
+    assert "4 of 4 drawn subjects labelled" in page
+    assert [each.calibrates for each in taken] == [False, True, True, True, True]
+    assert taken[0].label_id in {each.label_id for each in taken[1:]}
+
+
 async def test_a_request_cannot_claim_that_it_was_drawn(browse: Any, taken: list[Label]) -> None:
     client = browse()
     sent = form_of((await client.get(REVIEW)).text, "/review/label") | {"verdict": "pass"}

@@ -200,9 +200,11 @@ def _review(
     ]
     after = _number(filters.parameters, "after", -1.0)
     places = {each: after if each == stratum else -1.0 for each in STRATA}
+    # Else a draw with a greater share would lack whatever was worth a look, which is worse than the rest.
+    of_draw = [each for each in people if each.label.drawn == "random"]
     return _Review(
         criterion=filters.selection.metric or "",
-        random=queue_of(drawn, people, annotator, places["random"]),
+        random=queue_of(drawn, of_draw, annotator, places["random"]),
         flagged=queue_of([each.subject for each in picked], people, annotator, places["flagged"]),
         population=population,
         picked=picked,
