@@ -45,7 +45,7 @@ def examined(
 ) -> Sequence[Examined]:
     """Returns what the labels of sessions prove about each judge of a criterion, in the order of versions and judges."""
     about = [each for each in scores if each.metric == criterion and each.level == "session" and each.source != "code"]
-    given = [each for each in labels if each.criterion == criterion and each.subject.level == "session"]
+    given = [each for each in labels if each.criterion == criterion]
     first: dict[LabelledMeasure, datetime] = {}
     thresholds: dict[LabelledMeasure, set[float]] = defaultdict(set)
     for score in about:
@@ -67,11 +67,13 @@ def _examined(
     bar: float,
     now: datetime,
 ) -> Examined:
+    # Also by a label of an invocation: the judge can have been made with it.
     known = {each.subject.session_id for each in labels if each.occurred_at < since}
-    later = [each for each in labels if each.subject.session_id not in known]
+    of_sessions = [each for each in labels if each.subject.level == "session"]
+    later = [each for each in of_sessions if each.subject.session_id not in known]
     found = joined(scores, later)
     unused = dict(found.unused)
-    if early := len(labels) - len(later):
+    if early := len(of_sessions) - len(later):
         unused[TOO_EARLY] = early
     subjects = next((each.subjects for each in found.groups if each.measured == measured), None)
     if not measured.metric_digest:

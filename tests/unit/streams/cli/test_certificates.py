@@ -79,6 +79,25 @@ def test_labels_that_the_judge_can_be_made_with_prove_nothing(capsys: pytest.Cap
     assert run(capsys, *CERTIFY, *written(scores, again))[0] == 0
 
 
+def test_a_session_of_which_an_invocation_was_labelled_before_proves_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    scores, labels = planted(0.97, 0.93)
+    early = [
+        each.model_copy(
+            update={
+                "label_id": f"{each.label_id}i",
+                "subject": each.subject.model_copy(update={"level": "invocation", "invocation_id": "i"}),
+                "occurred_at": TIME - timedelta(1),
+            }
+        )
+        for each in labels
+    ]
+    code, out, err = run(capsys, *CERTIFY, *written(scores, early + labels), "--json")
+    assert (code, out) == (1, "")
+    assert f"{SESSIONS} not used: the session was labelled before the first score of this judge" in err
+
+
 def test_feedback_and_flagged_labels_prove_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     scores, labels = planted(0.97, 0.93)
     thumbs = {"kind": "user", "drawn": "none", "inclusion_probability": None}
