@@ -51,6 +51,7 @@ def run_certify(
     into: Path | None,
     target: PushTarget | None,
     *,
+    dry_run: bool,
     as_json: bool,
 ) -> int:
     """Prints what the labels prove about each judge of a criterion; writes and pushes the certificates; returns the exit code.
@@ -84,7 +85,7 @@ def run_certify(
             return [*(each for each in present if each.key not in new), *certified]
 
         if into is not None:
-            _write(into, change)
+            _write(into, change, dry_run=dry_run)
         if target is not None:
             _push(target, change, as_json=as_json)
     return FAILED if unusable or not certified else 0
@@ -161,13 +162,16 @@ def standing(certificate: Certificate, plan: Plan) -> str:
     return "in force"
 
 
-def _write(file: Path, change: Change) -> None:
+def _write(file: Path, change: Change, *, dry_run: bool) -> None:
     present, plan, _ = read_file(file)
     document = with_certificates(present, change(plan.gate.certificates))
-    write_whole(file, json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n")
+    # Before it is written: a config that cannot be used would replace one that can.
     new = read_plan(document)
+    if not dry_run:
+        write_whole(file, json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n")
     for each in new.gate.certificates:
-        complain(f"{file}: certificate of {printable(each.criterion, 100)}: {standing(each, new)}")
+        would = "would have the certificate" if dry_run else "certificate"
+        complain(f"{file}: {would} of {printable(each.criterion, 100)}: {standing(each, new)}")
 
 
 def _push(target: PushTarget, change: Change, *, as_json: bool) -> int:

@@ -115,8 +115,9 @@ def certify(
     """
     from traceweir.streams.cli.certificates import PushTarget, run_certify
 
-    target = PushTarget(selector_option(app, environment), by, dry_run=dry_run) if push or dry_run else None
-    raise typer.Exit(run_certify(criterion, labels, results, bar, into, target, as_json=as_json))
+    pushes = push or (dry_run and into is None)
+    target = PushTarget(selector_option(app, environment), by, dry_run=dry_run) if pushes else None
+    raise typer.Exit(run_certify(criterion, labels, results, bar, into, target, dry_run=dry_run, as_json=as_json))
 
 
 @trust_app.command()

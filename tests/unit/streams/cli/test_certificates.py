@@ -181,6 +181,26 @@ def test_the_certificates_of_a_file_are_listed(capsys: pytest.CaptureFixture[str
     assert "\x1b" not in out
 
 
+def test_a_dry_run_writes_no_file_and_asks_no_broker(capsys: pytest.CaptureFixture[str]) -> None:
+    files = written(*planted(0.97, 0.93))
+    Path("eval.json").write_text(json.dumps(CONFIG))
+    code, _, err = run(capsys, *CERTIFY, *files, "--into", "eval.json", "--dry-run")
+    assert code == 0
+    assert "eval.json: would have the certificate of helpful: ended: the config has no such criterion" in err
+    assert json.loads(Path("eval.json").read_text()) == CONFIG
+    assert run(capsys, *CERTIFY, *files, "--into", "eval.json")[0] == 0
+    assert len(read_plan(Path("eval.json").read_text()).gate.certificates) == 1
+
+
+def test_a_file_that_is_full_of_certificates_is_left_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    full = with_certificates(CONFIG, [certificate(criterion=f"c{number}") for number in range(200)])
+    Path("eval.json").write_text(json.dumps(full))
+    code, _, err = run(capsys, *CERTIFY, *written(*planted(0.97, 0.93)), "--into", "eval.json")
+    assert code == 2
+    assert "certificates" in err
+    assert json.loads(Path("eval.json").read_text()) == full
+
+
 def test_the_certificates_of_a_config_replace_its_own() -> None:
     document = with_certificates({**CONFIG, "gate": {"threshold": 0.5, "certificates": [{"a": 1}]}}, [certificate()])
     assert [each.criterion for each in read_plan(document).gate.certificates] == ["helpful"]
