@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.config import ChallengerConfig, EvalConfig, GateConfig
 from traceweir.schemas.judge_config import JudgeConfig
+from traceweir.schemas.text import printable
 from traceweir.scorers.databricks_names import full_name
 from traceweir.scorers.evaluation.cascade import rounds_of
 from traceweir.scorers.evaluation.config_document import loaded_document, taken_section
@@ -31,6 +32,8 @@ from traceweir.scorers.redaction.custom_patterns import unusable_patterns
 
 MAX_CRITERIA = 500
 """Maximum number of criteria of a config. Each becomes a Score of each session."""
+_ROUNDING = 1e-9
+"""By how much a bound that is found by halving can be below the bar that it reaches."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +175,7 @@ def read_plan(document: str | bytes | Mapping[str, JsonValue] | None) -> Plan:
     if "scope" not in gate.model_fields_set:
         gate = gate.model_copy(update={"scope": trace_value.preferred_scope})
     sampling = shares_of(config.sampling, metrics)
-    if problems := _uncertifiable(metrics, gate):
+    if problems := [*_uncertifiable(metrics, gate), *_without_proof(gate)]:
         raise ConfigError(problems)
     digest_parts: dict[str, object] = {
         "criteria": {metric.name: [metric.threshold, metric.digest] for metric in metrics},
@@ -227,6 +230,16 @@ def _uncertifiable(metrics: Sequence[Metric], gate: GateConfig) -> list[str]:
         return []
     return [
         "gate.require_certified: gate.required names no criterion that asks a judge; add one, or remove this option"
+    ]
+
+
+def _without_proof(gate: GateConfig) -> list[str]:
+    return [
+        f"gate.certificates.{place}.{name}: {bound:g} is below the bar {each.bar:g}, so it proves nothing of "
+        f"{printable(each.criterion, 100)}; remove this certificate, and run `traceweir trust certify` again"
+        for place, each in enumerate(gate.certificates)
+        for name, bound in (("tpr_bound", each.tpr_bound), ("tnr_bound", each.tnr_bound))
+        if bound < each.bar - _ROUNDING
     ]
 
 

@@ -337,6 +337,15 @@ def test_a_gate_that_requires_certificates_rests_on_a_judge() -> None:
     assert problems_of({"criteria": {"response_match_score": 0.5}, "gate": gate}) == [problem]
 
 
+def test_a_certificate_below_its_own_bar_is_refused() -> None:
+    given = [certificate().model_dump(mode="json"), certificate(tnr_bound=0.7999).model_dump(mode="json")]
+    problem = (
+        "gate.certificates.1.tnr_bound: 0.7999 is below the bar 0.8, so it proves nothing of helpful; remove this "
+        "certificate, and run `traceweir trust certify` again"
+    )
+    assert problems_of({"gate": {"certificates": given}}) == [problem]
+
+
 def test_certificates_change_the_digest_of_the_config_where_they_count_and_no_id_of_a_decision() -> None:
     def plan(**gate: Any) -> Plan:
         return read_plan({"criteria": {"safety_v1": 1}, "gate": {"required": ["safety_v1"], **gate}})
