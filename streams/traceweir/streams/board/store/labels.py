@@ -176,7 +176,9 @@ def labels(
 
 
 def given_labels(store: Readable, criterion: str, since: datetime) -> list[Label]:
-    """Returns the labels of a criterion as they were given at a time or later, without withdrawn ones, the latest first.
+    """Returns the labels of a criterion as they were given at a time or later, without withdrawn ones.
+
+    Reviews come first, so that feedback of users cannot leave them out, and then the latest.
 
     Args:
         store: Answers the question.
@@ -186,7 +188,7 @@ def given_labels(store: Readable, criterion: str, since: datetime) -> list[Label
     names = ", ".join(f'"{name}"' for name in LABELS.column_names)
     rows = store.query(
         f"SELECT {names} FROM labels WHERE NOT withdrawn AND criterion = $criterion AND occurred_at >= $since "
-        f"ORDER BY occurred_at DESC, label_id LIMIT {MAX_LABELS}",
+        f"ORDER BY kind <> 'review', occurred_at DESC, label_id LIMIT {MAX_LABELS}",
         {"criterion": criterion, "since": stored(since)},
     )
     return [_as_label(row) for row in rows]

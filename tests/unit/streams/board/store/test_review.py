@@ -14,7 +14,7 @@ from traceweir.schemas.labels import Label, LabelSubject
 from traceweir.schemas.score import Score
 from traceweir.scorers.evaluation.cascade import cascade_point
 from traceweir.scorers.evaluation.runner import sampling_point
-from traceweir.streams.board.store import judged
+from traceweir.streams.board.store import judged, labels
 from traceweir.streams.board.store.judged import judged_scores
 from traceweir.streams.board.store.labels import given_labels
 from traceweir.streams.board.store.opening import Store
@@ -151,3 +151,17 @@ def test_scores_and_labels_are_read_as_they_were_sent(store: Store, monkeypatch:
     assert {each.session_id for each in part} == {
         each for each in by_session if review_point(METRIC, each, 0, None) < 20 / 41
     }
+
+
+def test_much_feedback_of_users_leaves_no_review_out(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(labels, "MAX_LABELS", 2)
+    about = LabelSubject(session_id=IDS[0], segment=0, revision=0, level="session")
+    review = Label(
+        label_id="review", subject=about, criterion=METRIC, verdict="pass", annotator="ana", kind="review",
+        drawn="random", inclusion_probability=0.5, occurred_at=NOW,
+    )  # fmt: skip
+    later = {"kind": "user", "drawn": "none", "inclusion_probability": None, "occurred_at": NOW + timedelta(hours=1)}
+    thumbs = [review.model_copy(update={**later, "label_id": f"thumb-{number}"}) for number in range(3)]
+    records = [FakeRecord(each.wire(), at, each.label_id.encode()) for at, each in enumerate((review, *thumbs))]
+    store.write(batch_of("labels", *records))
+    assert [each.label_id for each in given_labels(store, METRIC, SPAN.since)] == ["review", "thumb-0"]
