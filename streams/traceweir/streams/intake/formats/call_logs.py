@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -12,7 +12,7 @@ from traceweir.schemas.base import JsonObject
 from traceweir.streams.intake.formats.answer_pieces import STORED, EventsOfAnthropic
 from traceweir.streams.intake.formats.batch_lines import FIRST_FAILED_STATUS, error_of_status
 from traceweir.streams.intake.formats.chat_keys import MESSAGE_LISTS
-from traceweir.streams.intake.formats.chat_times import time_of
+from traceweir.streams.intake.formats.chat_times import time_after, time_of
 from traceweir.streams.intake.formats.exported_messages import decoded
 from traceweir.streams.intake.formats.open_streams import answer_in
 from traceweir.streams.intake.formats.shown_text import described
@@ -149,7 +149,7 @@ def _times_of(found: JsonObject) -> tuple[datetime | None, datetime | None]:
     if lasted is None and "request_created_at" in found:
         milliseconds = next((found[key] for key in _MILLISECONDS if is_measured(found.get(key))), None)
         lasted = milliseconds / 1000 if isinstance(milliseconds, int | float) else None
-    return began, began + timedelta(seconds=lasted) if isinstance(lasted, int | float) else None
+    return began, time_after(began, lasted) if isinstance(lasted, int | float) else None
 
 
 def is_measured(value: JsonValue) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import MAXYEAR, UTC, datetime
+from datetime import MAXYEAR, UTC, datetime, timedelta
 
 from pydantic import JsonValue
 
@@ -32,6 +32,14 @@ def time_of(value: JsonValue) -> datetime | None:
         return _parsed(value)
     except (ValueError, OverflowError, OSError):
         # Conversion to UTC can leave the range of datetime at both ends.
+        return None
+
+
+def time_after(began: datetime, seconds: float) -> datetime | None:
+    """Returns the time so many seconds later; None behind the end of the calendar."""
+    try:
+        return began + timedelta(seconds=seconds)
+    except OverflowError:
         return None
 
 

@@ -21,13 +21,14 @@ def tokens_of_observations(observed: Sequence[JsonObject]) -> list[JsonObject]:
     A model call within another one repeats its tokens.
     """
     models = [each for each in observed if each.get("type") == "GENERATION"]
-    counted = {each.get("id"): counts for each in models if (counts := _counts(each))}
+    counted = [(each, counts) for each in models if (counts := _counts(each))]
+    ids = {name for each, _ in counted if isinstance(name := each.get("id"), str)}
     found: list[JsonObject] = []
-    for each in models:
+    for each, counts in counted:
         parent = each.get("parentObservationId", each.get("parent_observation_id"))
-        if each.get("id") in counted and parent not in counted:
+        if not (isinstance(parent, str) and parent in ids):
             model = each.get("model") or each.get("provided_model_name")
-            found.append({**({"model": model} if model else {}), **counted[each.get("id")]})
+            found.append({**({"model": model} if model else {}), **counts})
     return found
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.streams.intake.formats.answer_pieces import objects_in
-from traceweir.streams.intake.formats.chat_times import time_of
+from traceweir.streams.intake.formats.chat_times import time_after, time_of
 from traceweir.streams.intake.formats.chat_usage import USES
 from traceweir.streams.intake.formats.exported_messages import (
     as_request,
@@ -167,7 +167,7 @@ def _times_of(trace: JsonObject) -> tuple[datetime | None, datetime | None]:
     """Returns when a run began and ended; None for each that the export does not say."""
     began = time_of(_began_at(trace))
     latency = _latency_s(trace)
-    return began, None if began is None or latency is None else began + timedelta(seconds=latency)
+    return began, None if began is None or latency is None else time_after(began, latency)
 
 
 def _with_tokens(transcript: JsonObject, observed: Sequence[JsonObject]) -> JsonObject:

@@ -103,6 +103,29 @@ def test_the_tokens_of_a_trace_of_langfuse_are_those_of_its_generations(
             assert found.latency_seconds == 2
 
 
+@pytest.mark.parametrize("place", [{}, {"id": ["g"]}, {"id": "g", "parentObservationId": ["g"]}])
+def test_a_model_call_whose_place_is_not_known_keeps_its_tokens(place: dict[str, Any], tmp_path: Path) -> None:
+    generation = {"type": "GENERATION", "usageDetails": {"input": 10, "output": 2}, **place}
+    trace = {"id": "t", "timestamp": "2026-01-31T12:00:00Z", "input": "Open?", "output": "No."}
+    assert tokens(only(trace | {"observations": [generation]}, tmp_path)) == (10, 2)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        LITELLM | {"startTime": "9999-12-30T23:00:00Z", "response_time": 100_000},
+        {"id": "t", "timestamp": "9999-12-30T23:00:00Z", "latency": 100_000, "input": "Open?", "output": "No."}
+        | {"sessionId": "s", "observations": []},
+    ],
+)
+def test_a_call_that_ends_behind_the_calendar_is_refused_by_its_time(document: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(orjson.dumps(document) + b"\n")
+    sessions, problems = read_sessions(path)
+    assert sessions == []
+    assert "ahead of now" in problems[0]
+
+
 @pytest.mark.parametrize(
     "answer",
     [
