@@ -39,8 +39,13 @@ def log_drop_growth(values: Floats, line: float | Floats) -> Floats:
 
 
 def log_rise_growth(values: Floats, line: float | Floats) -> Floats:
-    """Returns the logarithms of the factors against "the mean is not above the line", as `log_drop_growth`."""
-    return log_drop_growth(1 - np.asarray(values, float), 1 - np.asarray(line, float))
+    """Returns the logarithms of the factors against "the mean is not above the line", as `log_drop_growth`.
+
+    At a line of 0 or less nothing is bet: every value over 0 would be evidence without a bound.
+    """
+    line = np.asarray(line, float)
+    found: Floats = log_drop_growth(1 - np.asarray(values, float), 1 - line) * (line > 0)[..., np.newaxis]
+    return found
 
 
 def evidence_after(evidence: Floats, log_growth: Floats) -> Floats:

@@ -52,6 +52,7 @@ def test_evidence_of_a_rise_is_that_of_a_drop_of_the_failures() -> None:
 
 def test_nothing_is_bet_against_a_line_at_or_below_zero() -> None:
     assert not log_drop_growth(np.array([0.0, 1.0]), -0.01).any()
+    assert not log_rise_growth(np.array([0.0, 1.0]), -0.01).any()
 
 
 def test_the_shares_of_all_streams_have_the_sum_one() -> None:

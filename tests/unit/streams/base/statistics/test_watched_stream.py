@@ -120,6 +120,24 @@ def test_a_daily_rhythm_is_no_drop() -> None:
     assert stream.lines.rhythm
 
 
+def test_an_hour_without_a_baseline_neither_resolves_an_alarm_nor_moves_its_onset() -> None:
+    random = np.random.default_rng(11)
+    stream = WatchedStream(1, PROMISE)
+    for hour in range(7 * 24):
+        if hour % 24 != 3:
+            assert stream.step(hour * 60, drawn(random, 0.95 if hour % 24 < 12 else 0.7, 100)) is None
+    assert stream.step(WATCHED + 2 * 60, drawn(random, 0.5, 4)) is None
+    assert stream.lines is not None
+    assert stream.lines.lowest[3] == 0
+    assert stream.step(WATCHED + 3 * 60, np.array([1.0])) is None
+    said = first_alarm(stream, random, 0.5, WATCHED + 4 * 60, 60)
+    assert said is not None
+    assert said.change is not None
+    assert said.change.earliest <= WATCHED + 2 * 60
+    assert stream.step(WATCHED + DAY + 3 * 60, np.array([1.0])) is None
+    assert stream.is_raised
+
+
 @pytest.mark.parametrize(("drop", "sessions"), [(0.1, 2_400), (0.3, 240)])
 def test_the_drop_that_can_be_found_in_a_day_shrinks_with_the_sessions(drop: float, sessions: int) -> None:
     stream = learnt(np.random.default_rng(10), 0.9)
