@@ -37,6 +37,10 @@ _BEGINNINGS = {
 }
 
 
+_LONGEST = 64
+"""Maximum number of characters in which a tag is looked for."""
+
+
 class UserText(NamedTuple):
     """What the user says in a text, and what else stands there."""
 
@@ -58,12 +62,22 @@ def without_notes(text: str) -> UserText:
     if kind := _WHOLE.get(rest) or next((kind for words, kind in _BEGINNINGS.items() if rest.startswith(words)), ""):
         return UserText("", Counter([kind]))
     notes: Counter[str] = Counter()
-    while (tag := _first_tag(rest)) and (end := rest.find(f"</{tag}>")) >= 0:
-        rest = rest[end + len(tag) + 3 :].lstrip()
+    # A copy of the rest for each note would cost the square of their number.
+    begin = 0
+    end = len(rest)
+    while (tag := _first_tag(rest[begin : begin + _LONGEST])) and (close := rest.find(f"</{tag}>", begin)) >= 0:
+        begin = close + len(tag) + 3
+        while begin < end and rest[begin].isspace():
+            begin += 1
         notes[_TAGS[tag]] += 1
-    while (tag := _last_tag(rest)) and (begin := rest.rfind(f"<{tag}>")) >= 0:
-        rest = rest[:begin].rstrip()
+    while (tag := _last_tag(rest[max(begin, end - _LONGEST) : end])) and (
+        opened := rest.rfind(f"<{tag}>", begin, end)
+    ) >= 0:
+        end = opened
+        while end > begin and rest[end - 1].isspace():
+            end -= 1
         notes[_TAGS[tag]] += 1
+    rest = rest[begin:end]
     if COMMAND in notes:
         # Its name, its message and its arguments.
         notes[COMMAND] = 1
@@ -71,10 +85,10 @@ def without_notes(text: str) -> UserText:
 
 
 def _first_tag(text: str) -> str:
-    tag = text[1:64].partition(">")[0] if text.startswith("<") else ""
+    tag = text[1:].partition(">")[0] if text.startswith("<") else ""
     return tag if tag in _TAGS else ""
 
 
 def _last_tag(text: str) -> str:
-    tag = text[-64:-1].rpartition("</")[2] if text.endswith(">") else ""
+    tag = text[:-1].rpartition("</")[2] if text.endswith(">") else ""
     return tag if tag in _TAGS else ""

@@ -42,8 +42,9 @@ def with_placed_notes(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
     """
     found: list[ChatMessage] = []
     waiting: Counter[str] = Counter()
+    is_answered = False
     for message in messages:
-        if message.is_note and INTERRUPTION in message.unread and any(each.role == "assistant" for each in found):
+        if message.is_note and INTERRUPTION in message.unread and is_answered:
             found.append(ChatMessage("assistant", "", finish=INTERRUPTED))
         elif message.is_note:
             waiting += message.unread
@@ -54,6 +55,7 @@ def with_placed_notes(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
                 found.append(ChatMessage("user" if COMMAND in waiting else "assistant", "", unread=waiting))
             waiting = Counter()
             found.append(message)
+        is_answered = is_answered or any(each.role == "assistant" for each in found[-2:])
     if waiting and found:
         found.append(ChatMessage("assistant", "", unread=waiting))
     return found
