@@ -33,7 +33,7 @@ class DashboardSettings(SettingGroup):
     """Port of `traceweir dashboard`. 0: any free port, which the command prints."""
     dashboard_token: SecretStr | None = None
     """Secret that clients of `traceweir dashboard` send as `Authorization: Bearer`: 16 characters or more, in ASCII and
-    without spaces. It has every right. Without this and the next three, every client of this machine is let in. Never
+    without spaces. It has every right. Without this and the next four, every client of this machine is let in. Never
     printed."""
     dashboard_label_token: SecretStr | None = None
     """As `TRACEWEIR_DASHBOARD_TOKEN`, for clients that may read, label, send feedback, save views and add eval cases, and nothing else."""
@@ -41,6 +41,9 @@ class DashboardSettings(SettingGroup):
     """As `TRACEWEIR_DASHBOARD_TOKEN`, for clients that may only read, such as Grafana and a monitor of `/healthz`."""
     dashboard_feedback_token: SecretStr | None = None
     """As `TRACEWEIR_DASHBOARD_TOKEN`, for the server of an application, which may send feedback of its users and nothing else."""
+    dashboard_tokens_file: Path | None = None
+    """File with a JSON object a line, `{"name": "ana", "right": "label", "sha256": "…"}`, for [clients with a
+    name](dashboard.md#tokens-with-a-name): the name, the right, and the SHA-256 of the token. It is read at the start."""
     dashboard_content: Literal["redacted", "full", "none"] = "redacted"
     """How much text of agents and judges `traceweir dashboard` shows: `redacted` without secrets and identifiers, `full`,
     or `none`. The store has the text whole."""

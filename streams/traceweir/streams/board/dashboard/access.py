@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
 from typing import Any, Literal
 from urllib.parse import quote, urlsplit
 
 import orjson
+
+from traceweir.streams.base.setting_groups.header_token import is_header_token
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -33,6 +37,10 @@ _INCLUDED: Mapping[Right, frozenset[Right]] = {
     "label": frozenset(("feedback", "read", "label")),
     "admin": frozenset(_RIGHTS),
 }
+LOCAL_CLIENT = "this machine"
+"""The name of a client that needs no token."""
+BUILT_IN_NAMES = frozenset((LOCAL_CLIENT, *(f"{right} token" for right in _RIGHTS)))
+"""The names of clients that nobody chooses: of those without a token, and of those with the token of a right."""
 FOR_FEEDBACK = ("/api/feedback", "/api/v1/feedback")
 """The addresses that a client with the right `feedback` can send to."""
 FOR_LABEL = (
@@ -68,24 +76,53 @@ _HEADERS = [
 
 
 @dataclass(frozen=True)
+class KnownClient:
+    """A client that has a token."""
+
+    name: str
+    """Its name, which is the annotator of its labels."""
+    right: Right
+    digest: str = field(repr=False)
+    """The SHA-256 of its token, as `digest_of` returns it."""
+    cookie: str = field(default_factory=secrets.token_hex, repr=False)
+    """What its cookie contains; random by default, because who reads a digest must not be able to make the cookie."""
+
+
+@dataclass(frozen=True)
 class Tokens:
-    """The secrets of clients, one for each right; None: no client has this right by a token."""
+    """The secrets of clients, one for each right, and clients with a name; None: no client has this right by a token."""
 
     admin: str | None = None
     label: str | None = None
     read: str | None = None
     feedback: str | None = None
+    named: tuple[KnownClient, ...] = field(default=(), kw_only=True)
+    """Clients with a token and a name of their own."""
 
     def __bool__(self) -> bool:
         """Whether there is a token; without one, every client of this machine may do everything."""
-        return any(True for _ in self.by_right())
+        return bool(self.clients)
 
-    def by_right(self) -> Iterator[tuple[Right, str]]:
-        """Yields each token with its right."""
-        for right in _RIGHTS:
-            token: str | None = getattr(self, right)
-            if token is not None:
-                yield right, token
+    @cached_property
+    def clients(self) -> tuple[KnownClient, ...]:
+        """Every client that has a token; the token of a right gives its name to the client."""
+        given: dict[Right, str | None] = {
+            "feedback": self.feedback,
+            "read": self.read,
+            "label": self.label,
+            "admin": self.admin,
+        }
+        of_rights = (
+            KnownClient(f"{right} token", right, digest_of(token), cookie_value(token))
+            for right, token in given.items()
+            if token is not None
+        )
+        return (*of_rights, *self.named)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names that a client has by its token or without one, and that no other client can declare."""
+        return BUILT_IN_NAMES.union(each.name for each in self.named)
 
 
 def guarded(application: Application, tokens: Tokens) -> Application:
@@ -121,7 +158,8 @@ def guarded(application: Application, tokens: Tokens) -> Application:
         headers = dict(scope["headers"])
         path = scope["path"]
         needed = _needed(scope["method"], path)
-        right = _right_of(headers, tokens) if tokens else "admin"
+        client = _client_of(headers, tokens)
+        right: Right | None = "admin" if not tokens else client.right if client is not None else None
         if not tokens and not _is_local(headers.get(b"host", b"")):
             sentence = "without a token, only this machine is answered, under the name localhost or its address"
             await _refuse(send_with_headers, 421, sentence)
@@ -134,7 +172,8 @@ def guarded(application: Application, tokens: Tokens) -> Application:
             await _refuse(send_with_headers, 413, sentence)
         elif path.startswith(ASSETS) or path == LOGIN or _includes(right, needed):
             # Who labels is the name of the token.
-            await application({**scope, "traceweir.right": right if tokens else None}, receive, send_with_headers)
+            known = {"traceweir.client": client, "traceweir.names": tokens.names}
+            await application({**scope, **known}, receive, send_with_headers)
         elif right is not None:
             sentence = f"the token has the right {right!r}, and this needs {needed!r}: send another token"
             await _refuse(send_with_headers, 403, sentence)
@@ -147,6 +186,15 @@ def guarded(application: Application, tokens: Tokens) -> Application:
             await _refuse(send_with_headers, 401, sentence, [(b"www-authenticate", b"Bearer")])
 
     return guard
+
+
+def digest_of(token: str) -> str:
+    """Returns the SHA-256 of a token, as 64 small hexadecimal digits.
+
+    >>> digest_of("a-token-of-20-letters")[:8]
+    '6b3e1bf7'
+    """
+    return hashlib.sha256(token.encode()).hexdigest()
 
 
 def cookie_value(token: str) -> str:
@@ -171,12 +219,16 @@ def _address(scope: Message) -> str:
     return quote(scope["path"]) + (f"?{query}" if query else "")
 
 
-def token_of(given: str, tokens: Tokens) -> str | None:
-    """Returns the token that a text is, in a time that does not depend on how much of it is right; None: it is none."""
+def client_of_token(given: bytes, tokens: Tokens) -> KnownClient | None:
+    """Returns the client whose token this is, in a time that does not depend on how much of it is right; None: nobody's."""
+    # A digest does not say whether its token is easy to guess, or empty.
+    if not is_header_token(given.decode("latin-1")):
+        return None
+    digest = hashlib.sha256(given).hexdigest()
     found = None
-    for _, token in tokens.by_right():
-        if hmac.compare_digest(given.encode(), token.encode()):
-            found = token
+    for client in tokens.clients:
+        if hmac.compare_digest(digest, client.digest):
+            found = client
     return found
 
 
@@ -200,16 +252,17 @@ def _is_large(headers: dict[bytes, bytes]) -> bool:
     return b"transfer-encoding" in headers or not given.isdigit() or int(digits or b"0") > LARGEST_LABEL_BYTES
 
 
-def _right_of(headers: dict[bytes, bytes], tokens: Tokens) -> Right | None:
-    """Returns the highest right of a client; None: it has sent no token."""
+def _client_of(headers: dict[bytes, bytes], tokens: Tokens) -> KnownClient | None:
+    """Returns the client that a request's token or cookie names; None: it has sent none that is right."""
     given = headers.get(b"authorization", b"")
     scheme, _, credentials = given.partition(b" ")
-    is_bearer = scheme.lower() == b"bearer"
-    sent = credentials.strip() if is_bearer else _cookie_of(headers)
-    found: Right | None = None
-    for right, token in tokens.by_right():
-        if hmac.compare_digest(sent, (token if is_bearer else cookie_value(token)).encode()):
-            found = right
+    if scheme.lower() == b"bearer":
+        return client_of_token(credentials.strip(), tokens)
+    sent = _cookie_of(headers)
+    found = None
+    for client in tokens.clients:
+        if hmac.compare_digest(sent, client.cookie.encode()):
+            found = client
     return found
 
 

@@ -19,9 +19,8 @@ from traceweir.streams.board.dashboard.access import (
     LOGIN,
     Application,
     Tokens,
-    cookie_value,
+    client_of_token,
     guarded,
-    token_of,
 )
 from traceweir.streams.board.dashboard.addresses import is_local
 from traceweir.streams.board.dashboard.api.building import create_api
@@ -89,11 +88,11 @@ def create_routes(dashboard: Dashboard, tokens: Tokens) -> FastAPI:
         ) -> Response:
             # A page of another site can write a form, and must not choose where the login leads.
             address = address if is_local(address) else "/"
-            if (token := token_of(given, tokens)) is None:
+            if (client := client_of_token(given.encode(), tokens)) is None:
                 return login_page(401, address, wrong=True)
             answer = RedirectResponse(address, 303)
             answer.set_cookie(
-                COOKIE, cookie_value(token), COOKIE_LASTS_S,
+                COOKIE, client.cookie, COOKIE_LASTS_S,
                 httponly=True, samesite="strict", secure=request.url.scheme == "https",
             )  # fmt: skip
             return answer

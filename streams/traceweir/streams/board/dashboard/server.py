@@ -31,6 +31,7 @@ from traceweir.streams.board.dashboard.live import Live
 from traceweir.streams.board.dashboard.paced_state import PacedState
 from traceweir.streams.board.dashboard.retention import Retention
 from traceweir.streams.board.dashboard.saved_views import SavedViews
+from traceweir.streams.board.dashboard.token_settings import tokens_of
 from traceweir.streams.board.store.errors import StoreError
 from traceweir.streams.board.store.opening import SCHEMES, Store, open_store
 from traceweir.streams.board.store.tables import TableName
@@ -52,13 +53,13 @@ def run_dashboard(settings: Settings, ready: Callable[[str], None]) -> None:
         ready: Called with the address when the dashboard answers.
 
     Raises:
-        InvalidSettingsError: the dashboard would listen on a network without a token.
+        InvalidSettingsError: the dashboard would listen on a network without a token, or its tokens cannot be used.
         ConfigError: the config of TRACEWEIR_DASHBOARD_CONFIG cannot be used.
         InputError: this config cannot be read.
         StoreError: the store cannot be used, or the port is taken.
     """
     log_to_stderr(settings.log_options)
-    tokens = _tokens(settings)
+    tokens = tokens_of(settings)
     if not tokens and not is_loopback(settings.dashboard_host):
         raise InvalidSettingsError(
             f"TRACEWEIR_DASHBOARD_HOST={settings.dashboard_host} is not a loopback address, so that others can read sessions "
@@ -179,25 +180,6 @@ def _saved_views(settings: Settings) -> SavedViews | None:
     if settings.store.partition(":")[0] in SCHEMES:
         return None
     return SavedViews(Path(settings.store).with_name("views.json"))
-
-
-def _tokens(settings: Settings) -> Tokens:
-    """Returns the tokens of the settings.
-
-    Raises:
-        InvalidSettingsError: two are the same, so that it is not said which right the token has.
-    """
-    given = {
-        "TRACEWEIR_DASHBOARD_TOKEN": settings.dashboard_token,
-        "TRACEWEIR_DASHBOARD_LABEL_TOKEN": settings.dashboard_label_token,
-        "TRACEWEIR_DASHBOARD_READ_TOKEN": settings.dashboard_read_token,
-        "TRACEWEIR_DASHBOARD_FEEDBACK_TOKEN": settings.dashboard_feedback_token,
-    }
-    texts = {name: token.get_secret_value() for name, token in given.items() if token is not None}
-    if len(set(texts.values())) < len(texts):
-        names = [name for name, text in texts.items() if list(texts.values()).count(text) > 1]
-        raise InvalidSettingsError(f"{' and '.join(names)} are the same token: give each right a token of its own")
-    return Tokens(*(texts.get(name) for name in given))
 
 
 def _bound(settings: Settings) -> socket.socket:

@@ -70,7 +70,7 @@ async def visit() -> AsyncIterator[Open]:
         await each.aclose()
 
 
-def with_tokens(site: Site, **tokens: str) -> Any:
+def with_tokens(site: Site, **tokens: Any) -> Any:
     options = DashboardOptions(lambda: site.state, "full", lambda: NOW)
     return guarded(create_api(Dashboard(site.store, options, Live())), Tokens(**tokens))
 

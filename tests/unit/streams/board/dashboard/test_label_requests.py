@@ -14,7 +14,7 @@ from tests.support.stores import FakeRecord, batch_of, open_store, scores_batch
 
 from traceweir.schemas.labels import Label
 from traceweir.streams.base.errors import NotReadyError
-from traceweir.streams.board.dashboard.access import LARGEST_LABEL_BYTES, Tokens
+from traceweir.streams.board.dashboard.access import LARGEST_LABEL_BYTES, KnownClient, Tokens, digest_of
 from traceweir.streams.board.dashboard.application import create_application
 from traceweir.streams.board.dashboard.content import Content
 from traceweir.streams.board.dashboard.context import Dashboard, DashboardOptions
@@ -73,12 +73,29 @@ async def test_a_name_that_the_sender_declares_is_marked(store: DuckDBStore, tak
 
 async def test_the_name_of_another_token_cannot_be_declared(store: DuckDBStore, taken: list[Label]) -> None:
     async with client_of(store, taken.extend) as client:
-        for name in ("admin token", "this machine"):
+        for name in ("admin token", "this machine", " Admin  token"):
             refused = await client.post("/api/v1/labels", json=GIVEN | {"annotator": name}, headers=bearer(LABEL))
             assert refused.status_code == 422
             assert f"annotator: '{name}' is the name of another client" in refused.json()["detail"]
         await client.post("/api/v1/labels", json=GIVEN | {"annotator": "label token"}, headers=bearer(LABEL))
     assert [(each.annotator, each.self_declared) for each in taken] == [("label token", False)]
+
+
+async def test_a_token_with_a_name_proves_it_and_nobody_else_can_declare_it(
+    store: DuckDBStore, taken: list[Label]
+) -> None:
+    people = tuple(KnownClient(name, "label", digest_of(f"the-token-of-{name}")) for name in ("ana", "ben"))
+    tokens = Tokens(admin=ADMIN, feedback=FEEDBACK, named=people)
+    async with client_of(store, taken.extend, tokens) as client:
+        for given in (GIVEN, GIVEN | {"annotator": "ana"}, GIVEN | {"annotator": "cleo"}):
+            await client.post("/api/v1/labels", json=given, headers=bearer("the-token-of-ana"))
+        for token in ("the-token-of-ben", ADMIN, FEEDBACK):
+            refused = await client.post("/api/v1/feedback", json=GIVEN | {"annotator": "ana"}, headers=bearer(token))
+            assert refused.status_code == 422
+            assert "annotator: 'ana' is the name of another client" in refused.json()["detail"]
+    assert [(each.annotator, each.self_declared) for each in taken] == [
+        ("ana", False), ("ana", False), ("cleo", True)
+    ]  # fmt: skip
 
 
 async def test_feedback_is_of_the_kind_user_and_names_session_and_invocation(

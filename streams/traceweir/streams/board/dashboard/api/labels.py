@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, HTTPException, Query, Request
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue
 
 from traceweir.schemas.labels import MAX_NAME_CHARS, MAX_NOTE_CHARS, Drawn, Label, LabelKind, LabelVerdict
 from traceweir.streams.base.errors import NotReadyError
-from traceweir.streams.board.dashboard.access import Right
+from traceweir.streams.board.dashboard.access import BUILT_IN_NAMES, LOCAL_CLIENT, KnownClient
 from traceweir.streams.board.dashboard.api.answers import RETRY_AFTER, answer
 from traceweir.streams.board.dashboard.api.parameters import Limit
 from traceweir.streams.board.dashboard.context import Dashboard, Serving
@@ -19,11 +19,6 @@ from traceweir.streams.tools.labels.reading import LabelDefaults, label_of
 from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
 
 router = APIRouter()
-
-_LOCAL_CLIENT = "this machine"
-"""The annotator of a client that needs no token."""
-_PROVEN_NAMES = frozenset((_LOCAL_CLIENT, *(f"{right} token" for right in get_args(Right))))
-"""The names that the dashboard gives itself."""
 
 _Id = Annotated[str | None, Field(min_length=1, max_length=1_024)]
 _Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
@@ -94,22 +89,34 @@ def take_feedback(request: Request, given: FeedbackRequest, dashboard: Serving) 
     return take(request, dashboard, given, "user")
 
 
+def client_of(request: Request) -> KnownClient | None:
+    """Returns the client who asks; None: it needs no token."""
+    client: KnownClient | None = request.scope.get("traceweir.client")
+    return client
+
+
 def name_of_client(request: Request) -> str:
     """Returns the annotator's name of who asks: that of the token."""
-    right = request.scope.get("traceweir.right")
-    return f"{right} token" if right is not None else _LOCAL_CLIENT
+    client = client_of(request)
+    return client.name if client is not None else LOCAL_CLIENT
 
 
-def refuse_name_of_another(request: Request, annotator: str | None) -> None:
-    """Refuses the name that the token of another client proves: its labels would be replaced or withdrawn.
+def check_annotator(request: Request, declared: str | None) -> None:
+    """Checks the name that a client declares: it would replace the labels of another client whom this name proves.
 
     Raises:
-        HTTPException: it is such a name.
+        HTTPException: it is the name of another client.
     """
-    if annotator in _PROVEN_NAMES and annotator != name_of_client(request):
+    others = set(request.scope.get("traceweir.names", BUILT_IN_NAMES)) - {name_of_client(request)}
+    if declared is not None and _as_read(declared) in map(_as_read, others):
         raise HTTPException(
-            422, f"annotator: {annotator!r} is the name of another client: send its token, or another name"
+            422, f"annotator: {declared!r} is the name of another client: send its token, or another name"
         )
+
+
+def _as_read(name: str) -> str:
+    """Returns a name as a person reads it: without regard to case, and to spaces around and between its words."""
+    return " ".join(name.split()).casefold()
 
 
 def take(
@@ -120,15 +127,14 @@ def take(
     Raises:
         HTTPException: it is no label, it names another client, or Kafka does not take it.
     """
-    right = request.scope.get("traceweir.right")
     columns: dict[str, JsonValue] = given.model_dump(mode="json", exclude_none=True)
     own_name = name_of_client(request)
-    refuse_name_of_another(request, given.annotator)
+    check_annotator(request, given.annotator)
     try:
         label = label_of({**columns, "kind": kind}, LabelDefaults(annotator=own_name), dashboard.options.now())
     except InputError as error:
         raise HTTPException(422, str(error)) from None
-    if given.annotator in (None, own_name) and right is not None:
+    if given.annotator in (None, own_name) and client_of(request) is not None:
         label = label.model_copy(update={"self_declared": False})
     write(dashboard, label)
     return LabelTaken(label_id=label.label_id)

@@ -21,7 +21,7 @@ from tests.support.stores import FakeRecord, batch_of, open_store, scores_batch
 
 from traceweir.schemas.labels import Label
 from traceweir.schemas.score import Score
-from traceweir.streams.board.dashboard.access import Tokens
+from traceweir.streams.board.dashboard.access import KnownClient, Tokens, digest_of
 from traceweir.streams.board.dashboard.application import create_application
 from traceweir.streams.board.dashboard.content import Content
 from traceweir.streams.board.dashboard.context import Dashboard, DashboardOptions
@@ -282,6 +282,38 @@ async def test_two_people_are_told_apart_and_their_agreement_is_shown(browse: An
     table = page.split('aria-label="Agreement of people"', 1)[1].split("</section>", 1)[0]
     cells = re.findall(r'data-label="(?:both|agree|kappa)">([^<]*)<', table)
     assert cells == ["4", "3", "0.5"]
+
+
+async def test_two_people_with_tokens_of_their_own_are_two_annotators(browse: Any, taken: list[Label]) -> None:
+    tokens = Tokens(
+        named=tuple(KnownClient(each, "label", digest_of(f"the-token-of-{each}")) for each in ("ana", "ben"))
+    )
+    client = browse(tokens)
+    for name, verdicts in (("ana", "pass pass fail fail"), ("ben", "pass fail fail fail")):
+        # The cookie of the login takes the place of the former one.
+        await client.post("/login", data={"token": f"the-token-of-{name}"})
+        page = (await client.get(REVIEW)).text
+        assert "0 of 4 drawn subjects labelled" in page
+        for verdict in verdicts.split():
+            page = (await give(client, page, verdict)).text
+    assert {(each.annotator, each.self_declared) for each in taken} == {("ana", False), ("ben", False)}
+    table = page.split('aria-label="Agreement of people"', 1)[1].split("</section>", 1)[0]
+    assert re.findall(r'data-label="(?:both|agree|kappa)">([^<]*)<', table) == ["4", "3", "0.5"]
+
+
+async def test_nobody_labels_or_withdraws_in_the_name_of_another_token(browse: Any, taken: list[Label]) -> None:
+    tokens = Tokens(label=LABEL, named=(KnownClient("ana", "label", digest_of("the-token-of-ana")),))
+    client = browse(tokens)
+    ana = {"authorization": "Bearer the-token-of-ana"}
+    asked = form_of((await client.get(REVIEW, headers=ana)).text, "/review/label") | {"verdict": "pass"}
+    page = (await client.post("/review/label", data=asked, headers=ana, follow_redirects=True)).text
+    withdrawn = form_of(page, "/review/withdraw")
+    for action, sent in (("label", asked), ("withdraw", withdrawn)):
+        declared = sent | {"address": f"{sent['address']}&annotator=ana"}
+        refused = await client.post(f"/review/{action}", data=declared, headers={"authorization": f"Bearer {LABEL}"})
+        assert refused.status_code == 422
+        assert "is the name of another client" in refused.text
+    assert len(taken) == 1
 
 
 async def test_texts_of_people_and_agents_are_inert_and_redacted(browse: Any, store: DuckDBStore) -> None:

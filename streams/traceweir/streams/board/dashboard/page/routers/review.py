@@ -19,8 +19,9 @@ from traceweir.schemas.text import printable
 from traceweir.streams.board.dashboard.addresses import MAX_ADDRESS_CHARS, is_local
 from traceweir.streams.board.dashboard.api.labels import (
     LabelRequest,
+    check_annotator,
+    client_of,
     name_of_client,
-    refuse_name_of_another,
     take,
     write,
 )
@@ -57,7 +58,7 @@ STRATA = ("random", "flagged")
 _KEPT = ("metric", "share", "annotator")
 _NO_RIGHT = (
     "This token can read and not label. Log in with TRACEWEIR_DASHBOARD_LABEL_TOKEN, which whoever runs the dashboard has, "
-    "or with the admin's token: remove the cookies of this page, load it again, and enter the token."
+    "or with another token that may label: remove the cookies of this page, load it again, and enter the token."
 )
 _NO_KAFKA = "Labels cannot be taken: this dashboard has no Kafka."
 _Address = Annotated[str, Form(max_length=2 * MAX_ADDRESS_CHARS)]
@@ -178,7 +179,7 @@ def withdraw_label(
     """Withdraws a label of the person, and erases its note."""
     parameters, filters = _place(dashboard, address)
     annotator = parameters.get("annotator") or name_of_client(request)
-    refuse_name_of_another(request, annotator)
+    check_annotator(request, annotator)
     people = _reviews(dashboard, filters.selection.metric or "", filters.selection.since)
     label = _own(people, unquote(label_id), annotator)
     if label is None:
@@ -258,7 +259,8 @@ def _segment(dashboard: Dashboard, item: QueueEntry | None) -> session_view.Segm
 
 def _refusal(request: Request, dashboard: Dashboard) -> str | None:
     """Returns why the person cannot label; None: they can."""
-    if request.scope.get("traceweir.right") not in (None, "label", "admin"):
+    client = client_of(request)
+    if client is not None and client.right not in ("label", "admin"):
         return _NO_RIGHT
     return _NO_KAFKA if dashboard.options.write_labels is None else None
 
