@@ -4,6 +4,7 @@ and OpenTelemetry write a message, because instrumentations pass them on as they
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from traceweir.schemas.finish_reasons import finish_in
@@ -163,7 +164,11 @@ def read_message(value: dict[str, Any], role: Role = "user") -> SpanMessage:
     if message.role == "assistant":
         message.texts = [without_reasoning(text) for text in message.texts]
     elif message.role == "user":
-        message.texts = [without_notes(text).said for text in message.texts]
+        read = [without_notes(text) for text in message.texts]
+        message.texts = [each.said for each in read]
+        if any(message.texts):
+            # A message of notes alone is no question; beside one, they are parts of it that are left out.
+            message.unread += sum((each.notes for each in read), Counter())
     if not HIDDEN.isdisjoint(message.texts):
         message.hidden = True
         message.texts = [text for text in message.texts if not is_hidden(text)]

@@ -126,5 +126,6 @@ def test_a_note_in_a_span_is_no_question() -> None:
         '{"type": "text", "content": "Open?"}]}]'
     )
     chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "gen_ai.input.messages": messages}
-    started = read_trace([span(1, 0, "chat", chat)]).events[0]
+    started, *_, completed = read_trace([span(1, 0, "chat", chat)]).events
     assert started["user_content"]["parts"] == [{"text": "Open?"}]
+    assert "not all of the question is text: 1 part of type 'reminder'" in (started | completed)["missing"]
