@@ -37,6 +37,7 @@ _BEGINNINGS = {
 }
 
 
+_BEFORE_NOTES = "\n>"
 _LONGEST = 64
 """Maximum number of characters in which a tag is looked for."""
 
@@ -73,6 +74,12 @@ def without_notes(text: str) -> UserText:
     while (tag := _last_tag(rest[max(begin, end - _LONGEST) : end])) and (
         opened := rest.rfind(f"<{tag}>", begin, end)
     ) >= 0:
+        before = opened
+        while before > begin and rest[before - 1] in " \t":
+            before -= 1
+        if before > begin and rest[before - 1] not in _BEFORE_NOTES:
+            # The user speaks of the element: agents write theirs on lines of their own, or behind one another.
+            break
         end = opened
         while end > begin and rest[end - 1].isspace():
             end -= 1

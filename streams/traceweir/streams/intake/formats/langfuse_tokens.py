@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
@@ -13,6 +13,8 @@ _DETAILS = ("usageDetails", "usage_details")
 _USAGES = ("usage",)
 _SIDES = {"input_tokens": "input", "output_tokens": "output"}
 _TOKENS = ("TOKENS", None)
+_DEEPEST = 100
+"""Maximum number of observations around a model call that are looked at; ids can name each other in a circle."""
 
 
 def tokens_of_observations(observed: Sequence[JsonObject]) -> list[JsonObject]:
@@ -23,13 +25,27 @@ def tokens_of_observations(observed: Sequence[JsonObject]) -> list[JsonObject]:
     models = [each for each in observed if each.get("type") == "GENERATION"]
     counted = [(each, counts) for each in models if (counts := _counts(each))]
     ids = {name for each, _ in counted if isinstance(name := each.get("id"), str)}
+    parents = {name: _parent(each) for each in observed if isinstance(name := each.get("id"), str)}
     found: list[JsonObject] = []
     for each, counts in counted:
-        parent = each.get("parentObservationId", each.get("parent_observation_id"))
-        if not (isinstance(parent, str) and parent in ids):
+        if not _is_within(_parent(each), ids, parents):
             model = each.get("model") or each.get("provided_model_name")
             found.append({**({"model": model} if model else {}), **counts})
     return found
+
+
+def _parent(observation: JsonObject) -> str | None:
+    found = observation.get("parentObservationId", observation.get("parent_observation_id"))
+    return found if isinstance(found, str) else None
+
+
+def _is_within(name: str | None, ids: set[str], parents: Mapping[str, str | None]) -> bool:
+    """Returns whether an observation, or one of those around it, is one of `ids`."""
+    for _ in range(_DEEPEST):
+        if name is None or name in ids:
+            break
+        name = parents.get(name)
+    return name in ids
 
 
 def _counts(model: JsonObject) -> JsonObject:

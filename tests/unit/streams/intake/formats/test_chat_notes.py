@@ -65,6 +65,7 @@ def test_a_note_begins_no_turn_and_is_named(note: str) -> None:
     [
         f"{NOTES[0]}\nOpen?",
         f"Open?\n{NOTES[0]}",
+        f"Open?\n  {NOTES[0]} {NOTES[3]}",
         [{"type": "text", "text": NOTES[0]}, {"type": "text", "text": "Open?"}],
     ],
 )
@@ -80,6 +81,7 @@ def test_the_words_of_the_user_beside_a_note_are_the_question(content: Any) -> N
         "<system-reminder> is what?",
         "[see below] Open?",
         f"Why {STOPPED}?",
+        "Explain the tag <command-name>x</command-name>",
     ],
 )
 def test_a_question_that_has_such_words_in_it_is_as_it_is(content: str) -> None:

@@ -110,6 +110,20 @@ def test_a_model_call_whose_place_is_not_known_keeps_its_tokens(place: dict[str,
     assert tokens(only(trace | {"observations": [generation]}, tmp_path)) == (10, 2)
 
 
+def test_a_model_call_within_another_one_repeats_its_tokens_however_deep_it_is(tmp_path: Path) -> None:
+    usage = {"type": "GENERATION", "usageDetails": {"input": 10, "output": 2}}
+    between = {"id": "s", "type": "SPAN", "parentObservationId": "g"}
+    observed = [usage | {"id": "g"}, between, usage | {"id": "h", "parentObservationId": "s"}]
+    circle = [
+        {"id": "x", "type": "SPAN", "parentObservationId": "y"},
+        between | {"id": "y", "parentObservationId": "x"},
+    ]
+    outside = usage | {"id": "z", "parentObservationId": "x"}
+    trace = {"id": "t", "timestamp": "2026-01-31T12:00:00Z", "input": "Open?", "output": "No."}
+    assert tokens(only(trace | {"observations": observed}, tmp_path)) == (10, 2)
+    assert tokens(only(trace | {"observations": [*observed, *circle, outside]}, tmp_path)) == (20, 4)
+
+
 @pytest.mark.parametrize(
     "document",
     [
