@@ -188,6 +188,15 @@ def guarded(application: Application, tokens: Tokens) -> Application:
     return guard
 
 
+def as_read(name: str) -> str:
+    """Returns a name as a person reads it: without regard to case, and to spaces around and between its words.
+
+    >>> as_read(" Admin  token")
+    'admin token'
+    """
+    return " ".join(name.split()).casefold()
+
+
 def digest_of(token: str) -> str:
     """Returns the SHA-256 of a token, as 64 small hexadecimal digits.
 

@@ -11,7 +11,7 @@ import orjson
 from traceweir.schemas.labels import MAX_NAME_CHARS
 from traceweir.streams.base.errors import InvalidSettingsError
 from traceweir.streams.base.settings import Settings
-from traceweir.streams.board.dashboard.access import BUILT_IN_NAMES, KnownClient, Right, Tokens, digest_of
+from traceweir.streams.board.dashboard.access import BUILT_IN_NAMES, KnownClient, Right, Tokens, as_read, digest_of
 
 _FILE = "TRACEWEIR_DASHBOARD_TOKENS_FILE"
 _KEYS = {"name", "right", "sha256"}
@@ -87,7 +87,7 @@ def _client_of(line: bytes) -> KnownClient:
         raise ValueError(f"name: a name has from 1 to {MAX_NAME_CHARS} characters")
     if not name.isprintable() or name != name.strip():
         raise ValueError("name: a name has visible characters only, and no space at its ends")
-    if name in BUILT_IN_NAMES:
+    if as_read(name) in map(as_read, BUILT_IN_NAMES):
         raise ValueError("name: the dashboard gives this name to clients without one: choose another name")
     if right not in get_args(Right):
         raise ValueError(f"right: this is none of {', '.join(get_args(Right))}")
@@ -102,7 +102,9 @@ def _is_text(value: object) -> bool:
 
 def _check_unlike(client: KnownClient, others: dict[int, KnownClient]) -> None:
     for number, other in others.items():
-        if client.name == other.name:
-            raise ValueError(f"name: line {number} has this name: give each client a name of its own")
+        if as_read(client.name) == as_read(other.name):
+            raise ValueError(
+                f"name: line {number} has this name, but perhaps for case and spaces: give each client a name of its own"
+            )
         if client.digest == other.digest:
             raise ValueError(f"sha256: line {number} has the same token: give each client a token of its own")

@@ -58,6 +58,8 @@ def test_the_clients_of_the_file_stand_beside_those_of_the_settings(tmp_path: Pa
         (BEN | {"name": "label token"}, "name: the dashboard gives this name"),
         (BEN | {"name": "this machine"}, "name: the dashboard gives this name"),
         (BEN | {"name": "ana"}, "name: line 1 has this name"),
+        (BEN | {"name": "Ana"}, "name: line 1 has this name"),
+        (BEN | {"name": "Label  Token"}, "name: the dashboard gives this name"),
         (BEN | {"sha256": ANA["sha256"]}, "sha256: line 1 has the same token"),
         (BEN | {"sha256": TOKEN}, "sha256: write the SHA-256 of the token as 64 small hexadecimal digits"),
         (BEN | {"sha256": ANA["sha256"].upper()}, "sha256: write the SHA-256 of the token"),

@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue
 
 from traceweir.schemas.labels import MAX_NAME_CHARS, MAX_NOTE_CHARS, Drawn, Label, LabelKind, LabelVerdict
 from traceweir.streams.base.errors import NotReadyError
-from traceweir.streams.board.dashboard.access import BUILT_IN_NAMES, LOCAL_CLIENT, KnownClient
+from traceweir.streams.board.dashboard.access import BUILT_IN_NAMES, LOCAL_CLIENT, KnownClient, as_read
 from traceweir.streams.board.dashboard.api.answers import RETRY_AFTER, answer
 from traceweir.streams.board.dashboard.api.parameters import Limit
 from traceweir.streams.board.dashboard.context import Dashboard, Serving
@@ -108,15 +108,10 @@ def check_annotator(request: Request, declared: str | None) -> None:
         HTTPException: it is the name of another client.
     """
     others = set(request.scope.get("traceweir.names", BUILT_IN_NAMES)) - {name_of_client(request)}
-    if declared is not None and _as_read(declared) in map(_as_read, others):
+    if declared is not None and as_read(declared) in map(as_read, others):
         raise HTTPException(
             422, f"annotator: {declared!r} is the name of another client: send its token, or another name"
         )
-
-
-def _as_read(name: str) -> str:
-    """Returns a name as a person reads it: without regard to case, and to spaces around and between its words."""
-    return " ".join(name.split()).casefold()
 
 
 def take(
