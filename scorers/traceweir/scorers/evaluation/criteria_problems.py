@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -10,6 +9,7 @@ from traceweir.schemas.judge_config import Budget
 from traceweir.scorers.databricks_names import full_name
 from traceweir.scorers.evaluation.cascade import Condition, rounds_of
 from traceweir.scorers.evaluation.metric import Metric
+from traceweir.scorers.evaluation.thresholds import in_words
 from traceweir.scorers.spelling import did_you_mean
 
 
@@ -68,10 +68,10 @@ def _off_the_scale(condition: Condition, other: Metric) -> str | None:
     lowest, highest = other.scorer.value_range
     if lowest <= bound <= highest:
         return None
-    scale = f"of at least {lowest:g}" if math.isinf(highest) else f"from {lowest:g} to {highest:g}"
     holds = "always" if (bound > highest) == (name == "below") else "never"
     return (
-        f"{name}: must be a number {scale}, as the values of {other.name}, not {bound:g}, with which it {holds} holds"
+        f"{name}: must be a number {in_words(lowest, highest)}, as the values of {other.name}, not {bound:g}, with which "
+        f"it {holds} holds"
     )
 
 

@@ -49,8 +49,10 @@ def is_certified(gate: GateConfig, metric: str, verdict: Verdict) -> bool:
     A verdict that does not say what has measured it, as of a worker without `gate.require_certified`, is not certified.
     """
     measured = verdict.measured
-    if measured is None or measured.source != "model":
-        return measured is not None
+    if measured is None:
+        return False
+    if measured.source in ("code", "human"):
+        return True
     judge = (metric, measured.metric_digest, measured.judge, measured.threshold)
     return any(each.key == judge for each in gate.certificates)
 

@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from traceweir.schemas.base import ConfigModel, JsonObject, explain
 from traceweir.schemas.config import GateConfig
-from traceweir.scorers.evaluation.plan import Plan
+from traceweir.scorers.evaluation.plan import Plan, unused_gate_options
 from traceweir.scorers.metrics.trace_value import TraceValue
 
 
@@ -25,7 +25,10 @@ class _Rules(ConfigModel):
 
 def gate_rules(plan: Plan) -> JsonObject:
     """Returns the gate's rules of a plan."""
-    return _Rules(digest=plan.digest, gate=plan.gate, trace_value=plan.trace_value).model_dump(mode="json")
+    needed = [each for each in plan.gate.certificates if each.criterion in plan.gate.required]
+    gate = plan.gate.model_copy(update={"certificates": needed})
+    rules = _Rules(digest=plan.digest, gate=gate, trace_value=plan.trace_value)
+    return rules.model_dump(mode="json", exclude={"gate": {*unused_gate_options(gate)}})
 
 
 def plan_of_rules(document: JsonObject) -> Plan:

@@ -220,8 +220,12 @@ def _gate_options(gate: GateConfig, without: AbstractSet[str] = frozenset()) -> 
 
     A decision under other certificates has the same id, as one by another threshold has: the later one counts.
     """
-    unused = set() if gate.require_certified else {"require_certified", "certificates"}
-    return gate.model_dump(mode="json", exclude={*without, *unused}, exclude_none=True)
+    return gate.model_dump(mode="json", exclude={*without, *unused_gate_options(gate)}, exclude_none=True)
+
+
+def unused_gate_options(gate: GateConfig) -> AbstractSet[str]:
+    """Returns the names of the options on which no decision of the gate depends."""
+    return frozenset() if gate.require_certified else frozenset({"require_certified", "certificates"})
 
 
 def _uncertifiable(metrics: Sequence[Metric], gate: GateConfig) -> list[str]:

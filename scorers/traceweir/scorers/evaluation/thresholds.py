@@ -15,6 +15,15 @@ ANY_NUMBER = (-sys.float_info.max, sys.float_info.max)
 """The range of a metric whose scorer is not known."""
 
 
+def in_words(lowest: float, highest: float) -> str:
+    """Returns the values from `lowest` to `highest` in words, to follow "a number".
+
+    >>> in_words(0, 1), in_words(0, math.inf)
+    ('from 0 to 1', 'of at least 0')
+    """
+    return f"of at least {lowest:g}" if math.isinf(highest) else f"from {lowest:g} to {highest:g}"
+
+
 def status_of(value: float, threshold: float | None, direction: Direction) -> Literal["PASSED", "FAILED"]:
     """Returns the status of a value; without a threshold every value has PASSED.
 
@@ -38,7 +47,7 @@ def threshold_of(name: str, value: JsonValue, within: tuple[float, float] | None
     lowest, highest = within
     rule = "the threshold must be a number"
     if within is not ANY_NUMBER:
-        rule += f" of at least {lowest:g}" if math.isinf(highest) else f" from {lowest:g} to {highest:g}"
+        rule += f" {in_words(lowest, highest)}"
     if value is None:
         problems.append(f"{name}: {rule}; none is given")
         return None

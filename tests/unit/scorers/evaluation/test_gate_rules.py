@@ -21,7 +21,6 @@ WEIGHTS = {"complexity": 0.25, "novelty": 0.25, "tool_diversity": 0.25, "outcome
         {"trace_value": {"preset": "knowledgepulse"}},
         {"trace_value": {"weights_by_domain": {"a": WEIGHTS, "embedding": WEIGHTS}}},
         {"gate": {"presidio": {"model": "en_core_web_sm"}}},
-        {"gate": {"certificates": [certificate().model_dump(mode="json")]}},
     ],
 )
 @pytest.mark.parametrize("embedder", [None, "hashing"])
@@ -33,6 +32,20 @@ def test_rules_that_are_read_again_decide_and_name_their_scores_as_before(
     assert (again.digest, again.gate, again.trace_value) == (plan.digest, plan.gate, plan.trace_value)
     assert again.gate_digest(embedder) == plan.gate_digest(embedder)
     assert again.trace_value_digest(embedder) == plan.trace_value_digest(embedder)
+
+
+def test_a_candidate_carries_the_certificates_that_its_decision_needs() -> None:
+    given = [certificate(criterion=name).model_dump(mode="json") for name in ("helpful", "kind")]
+    gate = {"required": ["helpful"], "certificates": given}
+    criteria = {"helpful": {"threshold": 0.5, "prompt": "Is it helpful?\n\n{answer}"}}
+    plan = read_plan({"criteria": criteria, "gate": gate})
+    strict = read_plan({"criteria": criteria, "gate": gate | {"require_certified": True}})
+
+    assert {"certificates", "require_certified"}.isdisjoint(gate_rules(plan)["gate"])
+    again = plan_of_rules(gate_rules(strict))
+    assert again.gate.require_certified
+    assert [each.criterion for each in again.gate.certificates] == ["helpful"]
+    assert again.gate_digest("hashing") == strict.gate_digest("hashing")
 
 
 @pytest.mark.parametrize("document", [{}, {"digest": "d", "gate": {"threshold": 7}, "trace_value": {}}])
