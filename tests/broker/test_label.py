@@ -138,6 +138,6 @@ def test_labels_are_checked_against_a_config(label: LabelCommand, tmp_path: Path
     )
     pushed = label("push", str(file), "--config", str(config))
     assert pushed.code == 1
-    assert f"{file}: row 1: value: 7 is off the scale of safety_v1, from 0 to 1" in pushed.err
+    assert f"{file}: row 1: value: 7 is off the scale of safety_v1, a number from 0 to 1" in pushed.err
     assert "1 label of 'safety_v2', which the config does not measure; did you mean 'safety_v1'?" in pushed.err
     assert {each["subject"]["session_id"] for each in written(label)} == {"s-2", "s-3"}

@@ -66,8 +66,8 @@ def run_certify(
         return FAILED
     found = examined(scores, given, criterion, bar, utc_now())
     for each in found:
-        say_unused(each.unused)
         name = f"{printable(criterion, 100)} by {printable(each.measured.judge, 100) or 'no named judge'}"
+        say_unused(each.unused, name)
         if each.problem is not None:
             complain(f"{name}: not certified: {each.problem}")
     if not found:

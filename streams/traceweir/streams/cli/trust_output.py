@@ -149,10 +149,15 @@ def _read(labels: Path, results: Path, criterion: str | None) -> tuple[Joined | 
     return found, unusable
 
 
-def say_unused(unused: Mapping[str, int]) -> None:
-    """Says how many labels are not used, and why."""
+def say_unused(unused: Mapping[str, int], of: str = "") -> None:
+    """Says how many labels are not used, and why.
+
+    Args:
+        unused: How many labels have each reason.
+        of: What they are not used for; empty: for everything that is printed.
+    """
     for reason, number in unused.items():
-        complain(f"{number:,} not used: {reason}")
+        complain(f"{f'{of}: ' if of else ''}{number:,} not used: {reason}")
 
 
 def read_records(labels: Path, results: Path, criterion: str | None) -> tuple[list[Score], list[Label], int]:

@@ -58,6 +58,12 @@ def examined(
     return [_examined(each, about, given, first[each], thresholds[each], bar, now) for each in sorted(first)]
 
 
+def _can_be_of(measured: LabelledMeasure, score: Score) -> bool:
+    """Returns whether a score is of a judge, or one without a verdict, which names no judge."""
+    about = measure_of(score)
+    return about == measured or (about.metric_digest == measured.metric_digest and not about.judge)
+
+
 def _examined(
     measured: LabelledMeasure,
     scores: Sequence[Score],
@@ -71,7 +77,7 @@ def _examined(
     known = {each.subject.session_id for each in labels if each.occurred_at < since}
     of_sessions = [each for each in labels if each.subject.level == "session"]
     later = [each for each in of_sessions if each.subject.session_id not in known]
-    found = joined(scores, later)
+    found = joined([each for each in scores if _can_be_of(measured, each)], later)
     unused = dict(found.unused)
     if early := len(of_sessions) - len(later):
         unused[TOO_EARLY] = early
@@ -101,7 +107,7 @@ def _examined(
     truth = subjects.truth[taken]
     passed = subjects.verdicts[taken] == 1
     unsure = np.isnan(truth)
-    # Whatever the truth of an unsure one is, it then makes no bound higher than the truth would.
+    # An unsure label counts as an error, so it never makes a bound higher than its true answer would.
     good_right = int(np.sum((truth == 1) & passed))
     good = int(np.sum(truth == 1) + np.sum(unsure & ~passed))
     bad_right = int(np.sum((truth == 0) & ~passed))

@@ -15,6 +15,7 @@ from urllib.parse import quote, urlsplit
 
 import orjson
 
+from traceweir.schemas.normal_form import normal_form
 from traceweir.streams.base.setting_groups.header_token import is_header_token
 
 Message = MutableMapping[str, Any]
@@ -189,12 +190,12 @@ def guarded(application: Application, tokens: Tokens) -> Application:
 
 
 def as_read(name: str) -> str:
-    """Returns a name as a person reads it: without regard to case, and to spaces around and between its words.
+    """Returns a name as a person reads it: without regard to case, width, and spaces around and between its words.
 
     >>> as_read(" Admin  token")
     'admin token'
     """
-    return " ".join(name.split()).casefold()
+    return " ".join(normal_form("NFKC", name).split()).casefold()
 
 
 def digest_of(token: str) -> str:

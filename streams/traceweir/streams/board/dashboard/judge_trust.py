@@ -213,11 +213,10 @@ def _trust(
         return None
     from traceweir.streams.base.statistics.rate_statement import state_rate
 
-    measured = asdict(group.measured)
     return JudgeTrust(
         scorer_version=group.measured.scorer_version,
         judge=group.measured.judge or None,
-        metric_digest=measured.get("metric_digest") or None,
+        metric_digest=group.measured.metric_digest or None,
         dimension=dimension,
         slice=value,
         agreement=_agreement(group),

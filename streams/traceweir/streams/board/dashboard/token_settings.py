@@ -104,7 +104,7 @@ def _check_unlike(client: KnownClient, others: dict[int, KnownClient]) -> None:
     for number, other in others.items():
         if as_read(client.name) == as_read(other.name):
             raise ValueError(
-                f"name: line {number} has this name, but perhaps for case and spaces: give each client a name of its own"
+                f"name: line {number} has the same name (case and spaces do not count): give each client its own name"
             )
         if client.digest == other.digest:
             raise ValueError(f"sha256: line {number} has the same token: give each client a token of its own")

@@ -67,6 +67,8 @@ def uneven_labels(
         subjects = Counter(values)
         if not 1 < len(subjects) <= MOST_VALUES:
             continue
+        # Of two parts, one is the others of the other: both would be the same finding.
+        parts = subjects.items() if len(subjects) > 2 else [min(subjects.items(), key=lambda part: (part[1], part[0]))]
         of_labelled = Counter(value for value, has in zip(values, labelled, strict=True) if has)
         found.extend(
             UnevenLabels(
@@ -77,7 +79,7 @@ def uneven_labels(
                 others_labelled=of_labelled.total() - of_labelled[value],
                 others=len(values) - number,
             )
-            for value, number in subjects.items()
+            for value, number in parts
         )
     tested = holm([exact_rates((each.labelled, each.subjects), (each.others_labelled, each.others)) for each in found])
     sure = [

@@ -190,8 +190,8 @@ def _beside(
     """Returns the novelty of the novel sessions, and the sessions that failed a criterion which no judge measured."""
     rows = store.query(
         "SELECT session_id, segment, metric, details FROM results WHERE key IN (SELECT unnest($keys)) "
-        f"AND occurred_at >= $since AND (metric = '{TRACE_VALUE}' OR (status = 'FAILED' AND judge IS NULL AND "
-        f"cost_input_tokens = 0 AND metric <> $metric AND {IS_CRITERION})) ORDER BY occurred_at DESC LIMIT {20 * LOOKED_THROUGH}",
+        f"AND occurred_at >= $since AND (metric = '{TRACE_VALUE}' OR (status = 'FAILED' AND source = 'code' AND "
+        f"metric <> $metric AND {IS_CRITERION})) ORDER BY occurred_at DESC LIMIT {20 * LOOKED_THROUGH}",
         {"keys": sorted(keys), "since": selection.span["since"], "metric": selection.metric or ""},
     )
     novelty: dict[tuple[str, int], float] = {}

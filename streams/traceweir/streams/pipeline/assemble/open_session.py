@@ -235,9 +235,10 @@ def _refused(refused: list[tuple[float, bytes]], replayed: Collection[bytes]) ->
     return b',"refused":[%b]' % b",".join(kept) if kept else b""
 
 
-def _in_log_order(note: tuple[str, bytes]) -> tuple[str, int]:
-    partition, _, offset = note[0].rpartition("@")
-    return partition, int(offset)
+def _in_log_order(note: tuple[str, bytes]) -> tuple[str, int, int]:
+    log, _, offset = note[0].rpartition("@")
+    topic, _, partition = log.rpartition("-")
+    return topic, int(partition), int(offset)
 
 
 def _moment(milliseconds: int) -> bytes:

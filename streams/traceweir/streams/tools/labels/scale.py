@@ -10,6 +10,7 @@ from traceweir.scorers.base import Scorer
 from traceweir.scorers.databricks_names import full_name
 from traceweir.scorers.evaluation.metric import Metric
 from traceweir.scorers.evaluation.plan import Plan
+from traceweir.scorers.evaluation.thresholds import in_words
 from traceweir.scorers.judged.prompt_criterion import PromptCriterion
 from traceweir.scorers.judged.scales import CategoryScale
 from traceweir.scorers.judged.session_rating import SessionRating
@@ -29,7 +30,8 @@ def off_scale(label: Label, plan: Plan) -> str | None:
     if label.value is not None:
         low, high = metric.scorer.value_range
         if not low <= label.value <= high:
-            return f"value: {label.value:g} is off the scale of {printable(metric.name, 100)}, from {low:g} to {high:g}"
+            scale = f"{printable(metric.name, 100)}, a number {in_words(low, high)}"
+            return f"value: {label.value:g} is off the scale of {scale}"
     if label.category is not None:
         categories = _categories(metric.scorer)
         if label.category not in categories:

@@ -73,7 +73,7 @@ async def test_a_name_that_the_sender_declares_is_marked(store: DuckDBStore, tak
 
 async def test_the_name_of_another_token_cannot_be_declared(store: DuckDBStore, taken: list[Label]) -> None:
     async with client_of(store, taken.extend) as client:
-        for name in ("admin token", "this machine", " Admin  token"):
+        for name in ("admin token", "this machine", " Admin  token", "\uff41dmin token"):
             refused = await client.post("/api/v1/labels", json=GIVEN | {"annotator": name}, headers=bearer(LABEL))
             assert refused.status_code == 422
             assert f"annotator: '{name}' is the name of another client" in refused.json()["detail"]

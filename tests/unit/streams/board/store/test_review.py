@@ -102,7 +102,9 @@ def test_what_is_worth_a_look_has_its_reasons(store: Store) -> None:
             scored("novel", 1.0),
             make_score("novel", "trace_value", 0.9, **novel),
             scored("checked", 1.0),
-            make_score("checked", "format", 0.0, status="FAILED"),
+            make_score("checked", "format", 0.0, status="FAILED", source="code"),
+            scored("judged", 1.0),
+            make_score("judged", "kind", 0.0, status="FAILED", source="model"),
             scored("hostile", 1.0, details={"spread": ["x"], "responses": {"spread": "0.5"}}),
         )
     )

@@ -159,8 +159,8 @@ CRITERIA: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        ("helpful,,7,", "value: 7 is off the scale of helpful, from 0 to 1"),
-        ("helpful,,-0.1,", "value: -0.1 is off the scale of helpful, from 0 to 1"),
+        ("helpful,,7,", "value: 7 is off the scale of helpful, a number from 0 to 1"),
+        ("helpful,,-0.1,", "value: -0.1 is off the scale of helpful, a number from 0 to 1"),
         ("helpful,,0.4,", None),
         ("helpful,pass,,", None),
         ("helpful,,,refund", "category: 'refund' is no category of helpful; it has none"),

@@ -181,13 +181,13 @@ def withdraw_label(
     annotator = parameters.get("annotator") or name_of_client(request)
     check_annotator(request, annotator)
     people = _reviews(dashboard, filters.selection.metric or "", filters.selection.since)
-    label = _own(people, unquote(label_id), annotator)
-    if label is None:
+    own = _own(people, unquote(label_id), annotator)
+    if own is None:
         raise FilterError(
             f"label_id: {printable(annotator, 100)!r} has no label {printable(unquote(label_id), 100)!r} here: it was withdrawn"
         )
     now = dashboard.options.now()
-    write(dashboard, label.model_copy(update={"withdrawn": True, "note": None, "occurred_at": now}))
+    write(dashboard, own.label.model_copy(update={"withdrawn": True, "note": None, "occurred_at": now}))
     return _back(parameters)
 
 
@@ -218,9 +218,9 @@ def _reviews(dashboard: Dashboard, criterion: str, since: datetime) -> list[Revi
     return dashboard.given.with_stored(stored, criterion, since)
 
 
-def _own(people: Sequence[ReviewLabel], label_id: str, annotator: str) -> Label | None:
+def _own(people: Sequence[ReviewLabel], label_id: str, annotator: str) -> ReviewLabel | None:
     return next(
-        (each.label for each in people if each.label.label_id == label_id and each.label.annotator == annotator), None
+        (each for each in people if each.label.label_id == label_id and each.label.annotator == annotator), None
     )
 
 
@@ -228,21 +228,20 @@ def _given(
     dashboard: Dashboard, filters: Filters, people: Sequence[ReviewLabel], annotator: str, picked: Sequence[Picked]
 ) -> _Given | None:
     """Returns the label that the address names, if the person has given it, with the scores of its subject."""
-    label = _own(people, filters.parameters.get("given", ""), annotator)
-    details = session(dashboard.store, label.subject.session_id) if label is not None else None
-    if label is None or details is None:
+    own = _own(people, filters.parameters.get("given", ""), annotator)
+    details = session(dashboard.store, own.label.subject.session_id) if own is not None else None
+    if own is None or details is None:
         return None
-    subject = label.subject
-    same = {name: getattr(subject, name) for name in ("segment", "level", "invocation_id", "trace_id")}
+    label = own.label
+    names = ("segment", "level", "invocation_id", "trace_id")
     rows = [
         row
         for row in shown(details, dashboard.options.content)["results"]  # type: ignore[union-attr]
         if isinstance(row, dict)
         and row["metric"] == label.criterion
-        and all(row[name] == value for name, value in same.items())
+        and tuple(row[name] for name in names) == own.identity[1:]
     ]
-    identity = (subject.session_id, subject.segment or 0, subject.level, subject.invocation_id, subject.trace_id)
-    reasons = next((each.reasons for each in picked if each.subject.identity == identity), ())
+    reasons = next((each.reasons for each in picked if each.subject.identity == own.identity), ())
     return _Given(label, shown_text(label.note or "", dashboard.options.content), rows, reasons)
 
 
