@@ -27,8 +27,6 @@ class RecordLines(Generic[LineRecord]):
     def __init__(self, path: Path, model: type[LineRecord]) -> None:
         self._path = path
         self._model = model
-        self.good = 0
-        """How many records were read."""
         self.bad = 0
         """How many lines are no record, of those that were read."""
 
@@ -46,7 +44,6 @@ class RecordLines(Generic[LineRecord]):
                         if self.bad <= MAX_PROBLEMS:
                             complain(f"{self._path}: line {number}: {explain(error)}; the line is left out")
                     else:
-                        self.good += 1
                         yield record
         except OSError as error:
             raise InputError(f"{self._path}: cannot be read: {error.strerror}; check the path") from None
