@@ -20,8 +20,6 @@ _HALVINGS = 50
 def tuned_rho(variance: float | Floats, error: float) -> float | Floats:
     """Returns the `rho` whose two-sided boundary is about the lowest at this variance.
 
-    For one side, give twice the error.
-
     >>> round(float(tuned_rho(100, 0.05)), 5)
     12.60056
     """
@@ -34,8 +32,6 @@ def log_mixture(
     below: float | Floats,
     above: float | Floats,
     rho: float | Floats,
-    *,
-    one_sided: bool,
 ) -> Floats:
     """Returns the logarithm of the mixture, a supermartingale that begins at 1 if the mean is what it is tested for.
 
@@ -45,17 +41,11 @@ def log_mixture(
         below: How far a value can lie under the mean.
         above: How far a value can lie over the mean.
         rho: At which variance the mixture is best, as `tuned_rho` gives it.
-        one_sided: Only means above the tested one count as evidence.
     """
-    from scipy.special import betainc, betaln
+    from scipy.special import betaln
 
     width = below + above
     strength = np.maximum(rho - below * above, 1e-3 * below * above)
-
-    def log_beta(first: Floats, second: Floats) -> Floats:
-        part = np.log(betainc(first, second, above / width)) if one_sided else 0.0
-        found: Floats = betaln(first, second) + part
-        return found
 
     over = variance + above * total
     under = variance - below * total
@@ -63,8 +53,8 @@ def log_mixture(
         variance / (below * above) * np.log(width)
         - over / (above * width) * np.log(below)
         - under / (below * width) * np.log(above)
-        + log_beta((strength + under) / (below * width), (strength + over) / (above * width))
-        - log_beta(strength / (below * width), strength / (above * width))
+        + betaln((strength + under) / (below * width), (strength + over) / (above * width))
+        - betaln(strength / (below * width), strength / (above * width))
     )
     return found
 
@@ -98,4 +88,4 @@ def _log_against(mean: Floats, totals: Floats, numbers: Floats, error: float) ->
     below = np.clip(mean, 1e-12, 1 - 1e-12)
     above = 1 - below
     rho = tuned_rho(_TUNED_FOR * below * above, error)
-    return log_mixture(totals - numbers * below, numbers * below * above, below, above, rho, one_sided=False)
+    return log_mixture(totals - numbers * below, numbers * below * above, below, above, rho)
