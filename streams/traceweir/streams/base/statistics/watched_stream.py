@@ -199,7 +199,7 @@ class WatchedStream:
         _, mean = self.baseline
         # With a daily rhythm the hours since the change are compared with the same hours.
         moved = change.expected - (mean or 0.0)
-        # A change is one that is not tolerated: what is true of a false alarm cannot be said anyway.
+        # An alarm means a change that is not tolerated, so the interval ends at the tolerated drop.
         highest = min(change.high - low - moved, -self._promise.tolerated_drop)
         effect = (change.mean - change.expected, change.low - high - moved, highest)
         return StreamAlarm("raised", minute, change, effect)

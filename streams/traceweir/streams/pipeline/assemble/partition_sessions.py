@@ -189,9 +189,8 @@ class PartitionSessions:
         """Notes in a session that a record of it was refused.
 
         A closed session is reopened for the note, as for a late record. If there is none, the note waits for the session:
-        for the idle gap and the grace, in which a record would have joined the session of a valid one. So it does not
-        depend on the progress of the topics which of the two is read first, and when. The note begins no session, and
-        keeps none open.
+        for the idle gap and the grace. A valid record would have joined the session within this time. So it does not
+        matter which topic is read first. The note begins no session, and keeps none open.
 
         Args:
             refusal: The note.
