@@ -35,7 +35,7 @@ class AlertRule(ConfigModel):
     """Level of the scores; null: each level."""
     by: tuple[ShortText, ...] = ()
     """The dimensions of a slice: `app_name`, `agent_name`, `agent_version`, `environment`, `model`, `user_id`, `judge`, or
-    `labels.NAME`. Without any, all apps are one stream."""
+    `labels.NAME`, each once. Without any, all apps are one stream."""
     direction: Direction | None = None
     """Which change is bad; null: a rise of `not_evaluated`, and a drop of all else."""
     tolerated_change: Annotated[float, Field(ge=0, lt=1)] = 0.02
@@ -54,6 +54,13 @@ class AlertRule(ConfigModel):
     def _check_cause_belongs_to_not_evaluated(self) -> AlertRule:
         if self.cause is not None and self.what != "not_evaluated":
             raise ValueError(f"cause {self.cause} with what {self.what}; only a rule of not_evaluated has a cause")
+        return self
+
+    @model_validator(mode="after")
+    def _check_dimensions_are_named_once(self) -> AlertRule:
+        twice = next((each for each in self.by if self.by.count(each) > 1), None)
+        if twice is not None:
+            raise ValueError(f"by names {twice!r} twice; name each dimension once")
         return self
 
 

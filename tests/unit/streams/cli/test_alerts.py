@@ -93,6 +93,7 @@ def test_the_commands_and_the_rule_of_the_page_run(run: Run) -> None:
         ('{"id": "r", "window": "1h"}', "window: Extra inputs are not permitted"),
         ('{"id": "r", "by": ["team"]}', "by: team: no such dimension; there are app_name,"),
         ('{"id": "r", "cause": "too_long"}', "only a rule of not_evaluated has a cause"),
+        ('{"id": "r", "by": ["model", "user_id", "model"]}', "by names 'model' twice; name each dimension once"),
     ],
 )
 def test_a_rule_that_cannot_be_used_is_refused(rule: str, message: str, run: Run) -> None:
