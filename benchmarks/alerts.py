@@ -13,9 +13,9 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta, betabinom, binom, chi2
+from scipy.stats import betabinom, binom, chi2
 
-from traceweir.streams.base.statistics.baseline import HOURS, baseline_lines
+from traceweir.streams.base.statistics.baseline import HOURS, SUMS, baseline_lines, value_sums
 from traceweir.streams.base.statistics.betting import (
     BETS,
     alarm_threshold,
@@ -26,6 +26,7 @@ from traceweir.streams.base.statistics.betting import (
 )
 from traceweir.streams.base.statistics.change_point import MOST_BLOCKS
 from traceweir.streams.base.statistics.intervals import Floats
+from traceweir.streams.base.statistics.rate_intervals import exact_interval
 from traceweir.streams.base.statistics.watched_stream import DAY, LINE_ERROR, Promise, WatchedStream
 
 PROMISED_DAYS = 60
@@ -109,13 +110,14 @@ class Sessions:
 def baselines(world: World, sessions: Sessions) -> Floats:
     """Returns the bound of each stream by hour of the day, as `WatchedStream` learns it."""
     found = np.empty((len(world.numbers), HOURS))
-    sums = np.zeros((len(world.numbers), HOURS, 5))
+    sums = np.zeros((len(world.numbers), HOURS, SUMS))
+    # What a session with each value adds.
+    added = np.array([value_sums(np.array([value])) for value in sessions.values])
     for day in range(BASELINE_DAYS):
         for hour in range(HOURS):
             minute = (day - BASELINE_DAYS) * DAY + hour * 60 + 30
             counts = sessions.drawn(minute, 1, len(world.numbers))
-            for column, weights in enumerate(_columns(sessions.values)):
-                sums[:, hour, column] += counts @ weights
+            sums[:, hour] += counts @ added
     for place, number in enumerate(world.numbers.tolist()):
         found[place] = baseline_lines(sums[place], LINE_ERROR * stream_weight(number)).lowest
     return found
@@ -229,7 +231,9 @@ DROPS = (
     World(5_000, 0.9, dropped=0.02),
 )
 ON_LINE = ((0.9, 1), (0.9, 5), (0.5, 5), (0.98, 3), (0.1, 3))
+"""Pass rates that lie on the line, and sessions of a step, which is a minute with scores."""
 PROMISED_STEPS = 1_000
+ON_LINE_RUNS = 2_000
 STATED = (
     *(World(rate, 0.9, dropped=0.1, families=150) for rate in (100, 500, 5_000)),
     World(500, 0.9, dropped=0.05, families=150),
@@ -267,13 +271,20 @@ def run(days: int = DAYS) -> None:
     print("|---|---|---|---|---|---|---|")
     for place, world in enumerate(STATED):
         print(f"| {_title(world)} | {world.dropped} | {_stated(world, np.random.default_rng(place))} |", flush=True)
+    print("\n| rate on the line | sessions a minute | runs | mean time to an alarm |")
+    print("|---|---|---|---|")
+    for place, (passing, sessions) in enumerate(ON_LINE):
+        print(f"| {passing} | {sessions} | {on_line(passing, sessions, np.random.default_rng(place))} |", flush=True)
     print(f"\n10,000 streams at 5,000 scores/s: {cpu_share():.1%} of a core")
 
 
-def _on_line(passing: float, sessions: int, random: np.random.Generator) -> str:
-    """Returns how long streams run that lie on the line, which is the rate with the most false alarms of all allowed."""
+def on_line(passing: float, sessions: int, random: np.random.Generator, runs: int = ON_LINE_RUNS) -> str:
+    """Returns the mean time to an alarm at a rate on the line, as a share of the promised one, as columns of a row.
+
+    No rate that the rule allows has more false alarms.
+    """
     growth = log_drop_growth(np.array([0.0, 1.0]), passing)
-    evidence = np.zeros((2_000, BETS))
+    evidence = np.zeros((runs, BETS))
     lengths: list[int] = []
     step = 0
     while len(evidence):
@@ -318,9 +329,7 @@ def _stated(world: World, random: np.random.Generator) -> str:
 
 
 def _share(number: int, of: int) -> str:
-    """Returns a share with its exact interval (Clopper and Pearson 1934)."""
-    low = beta.ppf(0.025, number, of - number + 1) if number else 0.0
-    high = beta.ppf(0.975, number + 1, of - number) if number < of else 1.0
+    low, high = exact_interval(number, of)
     return f"{number / of:.2f} ({low:.2f} to {high:.2f})"
 
 
@@ -370,11 +379,6 @@ def _median(delays: Floats) -> str:
     found = (ordered[(len(ordered) - 1) // 2], ordered[first], ordered[min(last, len(ordered) - 1)])
     median, low, high = (f"{each:,.0f}" if np.isfinite(each) else "none" for each in found)
     return f"{median} ({low} to {high})"
-
-
-def _columns(values: Floats) -> list[Floats]:
-    """Returns what a session with each value adds to the sums of a baseline."""
-    return [np.ones_like(values), values, values**2, (values == 1).astype(float), (values > 0).astype(float)]
 
 
 @lru_cache

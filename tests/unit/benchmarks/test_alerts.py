@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.alerts import World, detector, old_rule, oracle
+from benchmarks.alerts import ON_LINE, World, detector, old_rule, on_line, oracle
 
 pytestmark = pytest.mark.slow
 
@@ -28,3 +28,12 @@ def test_a_drop_is_found_in_every_run_and_not_before_the_one_who_knows_it() -> N
     assert np.isfinite(found.delays).all()
     assert np.median(known.delays) <= np.median(found.delays) < 4 * np.median(known.delays)
     assert not np.isfinite(old_rule(world, np.random.default_rng(3), 2).delays).any()
+
+
+def test_on_the_line_the_mean_time_to_an_alarm_is_not_below_the_promise() -> None:
+    passing, sessions = ON_LINE[0]
+    runs, mean = on_line(passing, sessions, np.random.default_rng(4), runs=100).split(" | ")
+    share, half = (float(part) for part in mean.split(" +/- "))
+    assert runs == "100"
+    assert share + half >= 1
+    assert share - half < 2
