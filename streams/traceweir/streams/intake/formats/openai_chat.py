@@ -115,6 +115,9 @@ def _session(
     )
     turns = turns_of(messages)
     further = len(choices_of(document)) - 1
+    # Where messages tell their own tokens, a total of all of them is not all that is there.
+    has_usage_alone = is_stored_answer(document) or not any(message.used for message in messages)
+    total = total_alone(document) if has_usage_alone else ""
     events: list[tuple[int, ChatMessage, JsonObject]] = []
     answers = parallel_answers(messages)
     for number, turn in enumerate(turns, start=1 if turns[0].question else 0):
@@ -122,7 +125,7 @@ def _session(
         if further > 0 and turn is turns[-1]:
             verb = "was" if further == 1 else "were"
             lacks.append(f"{counted(further, 'further choice')} of the model {verb} not read")
-        if turn is turns[-1] and (total := total_alone(document)):
+        if turn is turns[-1] and total:
             lacks.append(total)
         if turn is turns[-1] and error:
             lacks = [*dict.fromkeys([*lacks, NO_TIMES])]

@@ -172,3 +172,11 @@ def test_a_total_of_tokens_alone_is_named(further: dict[str, Any]) -> None:
     (turn,) = turns_of(session_of(convert([QUESTION, ANSWER], **further)))
     assert tokens(turn.invocation) is None
     assert TOTAL in (turn.invocation.unread or [])
+
+
+@pytest.mark.parametrize("further", [{"usage": {"total_tokens": 12}}, {"total_tokens": 12}])
+def test_a_total_beside_messages_with_tokens_of_their_own_is_not_all_that_is_there(further: dict[str, Any]) -> None:
+    answer = ANSWER | {"usage": {"input_tokens": 5, "output_tokens": 1}}
+    turns = turns_of(session_of(convert([QUESTION, answer, QUESTION, answer], **further)))
+    assert [tokens(turn.invocation) for turn in turns] == [(5, 1), (5, 1)]
+    assert TOTAL not in (turns[-1].invocation.unread or [])
