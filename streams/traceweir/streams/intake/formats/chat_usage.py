@@ -19,7 +19,9 @@ _COUNTS: Mapping[str, tuple[str, ...]] = {
         *("output_tokens", "completion_tokens", "outputTokens", "completionTokens", "candidatesTokenCount"),
     ),
 }
-_TOTALS = ("total_tokens", "totalTokens", "totalTokenCount", "total", "tokens")
+_TOTALS = ("total_tokens", "totalTokens", "totalTokenCount")
+_TOTALS_OF_USAGE = (*_TOTALS, "total", "tokens")
+"""The keys of a total in a usage; in a transcript, the last two can have anything."""
 _MODELS = ("model", "modelId", "modelVersion")
 
 
@@ -59,7 +61,7 @@ def total_alone(found: JsonObject) -> str:
     usage = usage_of(found)
     if counts_in(usage) or counts_in(found):
         return ""
-    total = _count(usage, _TOTALS) if isinstance(usage, dict) else None
+    total = _count(usage, _TOTALS_OF_USAGE) if isinstance(usage, dict) else None
     total = _count(found, _TOTALS) if total is None else total
     if not total:
         return ""

@@ -167,7 +167,9 @@ def test_the_tokens_beside_one_answer_are_its_own() -> None:
     assert [tokens(turn.invocation) for turn in turns] == [None, None]
 
 
-@pytest.mark.parametrize("further", [{"usage": {"total_tokens": 12}}, {"tokens": 12}, {"total_tokens": 12}])
+@pytest.mark.parametrize(
+    "further", [{"usage": {name: 12}} for name in ("total_tokens", "total", "tokens")] + [{"total_tokens": 12}]
+)
 def test_a_total_of_tokens_alone_is_named(further: dict[str, Any]) -> None:
     (turn,) = turns_of(session_of(convert([QUESTION, ANSWER], **further)))
     assert tokens(turn.invocation) is None
@@ -180,3 +182,9 @@ def test_a_total_beside_messages_with_tokens_of_their_own_is_not_all_that_is_the
     turns = turns_of(session_of(convert([QUESTION, answer, QUESTION, answer], **further)))
     assert [tokens(turn.invocation) for turn in turns] == [(5, 1), (5, 1)]
     assert TOTAL not in (turns[-1].invocation.unread or [])
+
+
+@pytest.mark.parametrize("further", [{"tokens": 12}, {"total": 12}])
+def test_a_number_of_a_transcript_that_can_mean_anything_is_no_total_of_tokens(further: dict[str, Any]) -> None:
+    (turn,) = turns_of(session_of(convert([QUESTION, ANSWER], **further)))
+    assert TOTAL not in (turn.invocation.unread or [])
