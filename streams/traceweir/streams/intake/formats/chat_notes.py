@@ -37,14 +37,14 @@ def note(kinds: Counter[str]) -> ChatMessage:
 def with_placed_notes(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
     """Returns messages with their notes at what they belong to: the next question, or else the work that goes on.
 
-    A command of the user with which the agent goes on begins a turn, whose question is no text. An answer that the user
-    has interrupted is not whole.
+    A command of the user with which the agent goes on begins a turn, whose question is no text. The answer of a turn that
+    the user has interrupted is not whole, also if the agent had not begun it.
     """
     found: list[ChatMessage] = []
     waiting: Counter[str] = Counter()
-    is_answered = False
     for message in messages:
-        if message.is_note and INTERRUPTION in message.unread and is_answered:
+        # Before the first message there is no turn to interrupt; and a command that waits is what was interrupted.
+        if message.is_note and INTERRUPTION in message.unread and found and COMMAND not in waiting:
             found.append(ChatMessage("assistant", "", finish=INTERRUPTED))
         elif message.is_note:
             waiting += message.unread
@@ -55,7 +55,6 @@ def with_placed_notes(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
                 found.append(ChatMessage("user" if COMMAND in waiting else "assistant", "", unread=waiting))
             waiting = Counter()
             found.append(message)
-        is_answered = is_answered or any(each.role == "assistant" for each in found[-2:])
     if waiting and found:
         found.append(ChatMessage("assistant", "", unread=waiting))
     return found

@@ -10,6 +10,7 @@ from tests.support.spans import span
 
 from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.turns import turns_of
+from traceweir.streams.intake.formats.chat_times import NO_TIMES
 from traceweir.streams.intake.spans.reader import read_trace
 
 COMMAND = (
@@ -98,6 +99,24 @@ def test_the_answer_before_an_interruption_is_not_whole(stop: str) -> None:
     assert stopped.unread == ["the answer is not whole: the user has interrupted it"]
     assert explained.final_response is not None
     assert explained.final_response.text == "It adds."
+
+
+def test_a_turn_that_is_interrupted_before_an_answer_has_no_whole_answer_whichever_turn_it_is() -> None:
+    stopped = [user_message("Fix it"), user_message(STOPPED)]
+    answered = [user_message("Explain it"), assistant_message("It adds.")]
+    for messages, place in ([*stopped, *answered], 0), ([*answered, *stopped, *answered], 1):
+        found = invocations(*messages)
+        assert [each.user_content.text for each in found if each.user_content][place:] == ["Fix it", "Explain it"]
+        assert found[place].final_response is None
+        assert found[place].unread == ["the answer is not whole: the user has interrupted it"]
+        # A note that a question is not all text would stand here.
+        others = [sentence for each in found[:place] + found[place + 1 :] for sentence in each.unread or []]
+        assert set(others) == {NO_TIMES}
+
+
+def test_an_interrupted_command_does_not_make_the_answer_before_it_less_whole() -> None:
+    said = [user_message("Open?"), assistant_message("No.")]
+    assert texts(*said, user_message(COMMAND), user_message(STOPPED), *said) == [("Open?", "No."), ("Open?", "No.")]
 
 
 def test_a_command_with_which_the_agent_goes_on_begins_a_turn_without_words() -> None:
