@@ -12,7 +12,7 @@ from traceweir.schemas.base import JsonObject
 from traceweir.streams.intake.formats.answer_pieces import STORED, EventsOfAnthropic
 from traceweir.streams.intake.formats.batch_lines import FIRST_FAILED_STATUS, error_of_status
 from traceweir.streams.intake.formats.chat_keys import MESSAGE_LISTS
-from traceweir.streams.intake.formats.chat_times import time_after, time_of
+from traceweir.streams.intake.formats.chat_times import duration_of, time_after, time_of
 from traceweir.streams.intake.formats.exported_messages import decoded
 from traceweir.streams.intake.formats.open_streams import answer_in
 from traceweir.streams.intake.formats.shown_text import described
@@ -23,9 +23,8 @@ _SESSIONS = ("id", "request_id", "requestId", "litellm_call_id", "trace_id")
 """The keys under which a log has the id of the call."""
 _TIMES = ("startTime", "request_created_at", "created_at")
 _ENDS = ("endTime", "response_created_at")
-_SECONDS = ("response_time",)
 _MILLISECONDS = ("delay_ms", "latency")
-"""The keys under which LiteLLM, and Helicone, have how long the call took."""
+"""The keys under which Helicone has how long the call took; LiteLLM has `response_time`, in seconds."""
 _USERS = ("end_user", "request_user_id", "user_id")
 _MODELS = ("response_model", "model", "request_model")
 """The keys under which a log has the model."""
@@ -62,8 +61,6 @@ _OF_BODIES = {
     *("country_code", "asset_ids", "asset_urls", "assets", "cost", "costUSD", "cache_enabled", "user_id", "status"),
     *("request", "response", "providerRequest", "providerResponse", "timing", "path", "method", "error"),
 }
-_LONGEST = 30 * 24 * 3600 * 1000
-"""The longest call whose end is taken for a time, in milliseconds."""
 _ERRORS = ("error_str", "error", "exception")
 
 
@@ -145,16 +142,11 @@ def _times_of(found: JsonObject) -> tuple[datetime | None, datetime | None]:
     ended = next((time for key in _ENDS if (time := time_of(values.get(key))) is not None), None)
     if began is None or ended is not None:
         return began, ended
-    lasted = next((found[key] for key in _SECONDS if is_measured(found.get(key))), None)
-    if lasted is None and "request_created_at" in found:
-        milliseconds = next((found[key] for key in _MILLISECONDS if is_measured(found.get(key))), None)
-        lasted = milliseconds / 1000 if isinstance(milliseconds, int | float) else None
-    return began, time_after(began, lasted) if isinstance(lasted, int | float) else None
-
-
-def is_measured(value: JsonValue) -> bool:
-    """Returns whether a value is a number of seconds or milliseconds that a call can have taken."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < _LONGEST
+    durations = [duration_of(found.get("response_time"))]
+    if "request_created_at" in found:
+        durations += [duration_of(found.get(key), per_second=1000) for key in _MILLISECONDS]
+    lasted = next((each for each in durations if each is not None), None)
+    return began, None if lasted is None else time_after(began, lasted)
 
 
 def _parts_of_time(value: JsonValue) -> JsonValue:

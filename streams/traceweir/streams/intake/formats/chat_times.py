@@ -17,6 +17,8 @@ LATEST_START = datetime(MAXYEAR, 12, 31, tzinfo=UTC)
 """The latest time of a transcript. The remaining day is long enough for the events of any document."""
 NO_TIMES = "the times of the messages are not in the transcript"
 """What is said of a transcript whose messages have no times."""
+_LONGEST_S = 30 * 24 * 3600
+"""The longest call or run whose end is taken for a time, in seconds."""
 _NOT_USED = "the times of the messages are not used"
 
 
@@ -41,6 +43,21 @@ def time_after(began: datetime, seconds: float) -> datetime | None:
         return began + timedelta(seconds=seconds)
     except OverflowError:
         return None
+
+
+def duration_of(value: JsonValue, per_second: int = 1) -> float | None:
+    """Returns how long a call or a run took, in seconds; None for what is no number, or no duration up to 30 days.
+
+    Args:
+        value: The number.
+        per_second: How many units of the number are a second: 1000 for milliseconds.
+
+    >>> duration_of(1.5), duration_of(1500, per_second=1000), duration_of(2_600_000), duration_of(True)
+    (1.5, 1.5, None, None)
+    """
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return value / per_second if 0 < value < _LONGEST_S * per_second else None
 
 
 def _parsed(value: JsonValue) -> datetime | None:

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.streams.intake.formats.answer_pieces import objects_in
-from traceweir.streams.intake.formats.chat_times import time_after, time_of
+from traceweir.streams.intake.formats.chat_times import duration_of, time_after, time_of
 from traceweir.streams.intake.formats.chat_usage import USES
 from traceweir.streams.intake.formats.exported_messages import (
     as_request,
@@ -44,10 +44,6 @@ _TYPES = _READ_OBSERVATIONS | {"RETRIEVER"}
 _STEPS = {"AGENT", "CHAIN", "SPAN", "RETRIEVER"}
 """The types of which an observation can be the call of a tool, in exports of programs that do not name their tools."""
 _WITHOUT_ZONE = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?")
-_LONGEST_S = 30 * 24 * 3600
-"""The longest run whose end is taken for a time, in seconds."""
-
-
 _TOKENS_OF_ROW = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
 
 
@@ -135,12 +131,6 @@ def _unread_observations(observed: Sequence[JsonObject]) -> JsonObject:
     return {"observations": unread} if unread else {}
 
 
-def _latency_s(trace: JsonObject) -> float | None:
-    latency = trace.get("latency")
-    is_measured = isinstance(latency, int | float) and not isinstance(latency, bool) and 0 < latency < _LONGEST_S
-    return float(str(latency)) if is_measured else None
-
-
 def runs_of_langfuse(found: JsonObject) -> list[JsonObject] | None:
     if not _is_trace_of_langfuse(found):
         return None
@@ -149,7 +139,7 @@ def runs_of_langfuse(found: JsonObject) -> list[JsonObject] | None:
     asked = without_arguments(_text_of(found, "input"))
     output = _text_of(found, "output")
     if not steps and not _are_calls_known(found, observed):
-        latency = _latency_s(found)
+        latency = duration_of(found.get("latency"))
         timed: JsonObject = {} if latency is None else {"execution_time_ms": latency * 1000}
         output = with_tokens(output, _sums(tokens_of_observations(observed)), _TOKENS_OF_ROW)
         row: JsonObject = {"request_id": found["id"], "request": as_request(asked), "response": output}
@@ -166,7 +156,7 @@ def runs_of_langfuse(found: JsonObject) -> list[JsonObject] | None:
 def _times_of(trace: JsonObject) -> tuple[datetime | None, datetime | None]:
     """Returns when a run began and ended; None for each that the export does not say."""
     began = time_of(_began_at(trace))
-    latency = _latency_s(trace)
+    latency = duration_of(trace.get("latency"))
     return began, None if began is None or latency is None else time_after(began, latency)
 
 

@@ -65,6 +65,9 @@ def only(document: dict[str, Any], directory: Path) -> Invocation:
         (BODIES, None),
         (LITELLM | {"startTime": "2026-01-31T12:00:00Z", "endTime": "later"}, None),
         (LITELLM | {"startTime": "2026-01-31T12:00:00Z", "response_time": -1}, None),
+        (LITELLM | {"startTime": "2026-01-31T12:00:00Z", "response_time": 2_600_000}, None),
+        (BODIES | {"delay_ms": 2_600_000}, 2600.0),
+        (BODIES | {"delay_ms": 2_600_000_000}, None),
     ],
 )
 def test_the_latency_of_a_logged_call_is_read_from_its_times(
