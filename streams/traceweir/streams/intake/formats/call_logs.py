@@ -13,7 +13,7 @@ from traceweir.streams.intake.formats.answer_pieces import STORED, EventsOfAnthr
 from traceweir.streams.intake.formats.batch_lines import FIRST_FAILED_STATUS, error_of_status
 from traceweir.streams.intake.formats.chat_keys import MESSAGE_LISTS
 from traceweir.streams.intake.formats.chat_times import duration_of, time_after, time_of
-from traceweir.streams.intake.formats.exported_messages import decoded
+from traceweir.streams.intake.formats.exported_messages import decoded, is_of_user, question_place
 from traceweir.streams.intake.formats.open_streams import answer_in
 from traceweir.streams.intake.formats.shown_text import described
 
@@ -166,17 +166,15 @@ def _with_time(asked: JsonObject, began: datetime) -> JsonObject:
             [{"role": "user", "content": value}] if isinstance(value, str) and name == "input" else value
         )
         if isinstance(listed, list):
-            places = [place for place, each in enumerate(listed) if isinstance(each, dict) and _is_of_user(each)]
+            asked_at = question_place([each if isinstance(each, dict) else {} for each in listed])
             listed = [
-                {"timestamp": began.isoformat(), **each} if places[-1:] == [place] and isinstance(each, dict) else each
+                {"timestamp": began.isoformat(), **each}
+                if place == asked_at and isinstance(each, dict) and is_of_user(each)
+                else each
                 for place, each in enumerate(listed)
             ]
         found[name] = listed
     return found
-
-
-def _is_of_user(message: JsonObject) -> bool:
-    return next((message[key] for key in ("role", "from") if message.get(key)), "") in ("user", "human")
 
 
 def _answer_with_time(stored: JsonObject, ended: datetime) -> JsonObject:

@@ -93,7 +93,12 @@ def set_times(messages: list[JsonObject], asked: int, began: datetime | None, en
 
 def question_place(messages: Sequence[JsonObject]) -> int:
     """Returns the place of the newest message of the user; 0 without one."""
-    return max((place for place, each in enumerate(messages) if each.get("role") in ("user", "human")), default=0)
+    return max((place for place, each in enumerate(messages) if is_of_user(each)), default=0)
+
+
+def is_of_user(message: JsonObject) -> bool:
+    """Returns whether a message is one of the user, by its `role`, or by its `from` as in ShareGPT."""
+    return next((message[key] for key in ("role", "from") if message.get(key)), "") in ("user", "human")
 
 
 def messages_in(value: JsonValue) -> list[JsonObject]:
