@@ -60,7 +60,8 @@ def read_messages(value: Any, role: Role = "user") -> list[SpanMessage]:
     found: list[SpanMessage] = []
     if value is not None:
         inner = python_value(structure(value))
-        if is_broken(inner):
+        if _begins_as_messages(inner):
+            # A text that is still one was not read.
             return [SpanMessage(role, hidden=True)]
         _collect(inner, role, found, 0)
     return found
@@ -72,9 +73,11 @@ def is_broken(value: Any) -> bool:
     >>> is_broken('[{"role": "user"}]'), is_broken("[{'role': 'user'}]"), is_broken('[{"role": "user",, }]')
     (False, False, True)
     """
-    if not isinstance(value, str) or not value.startswith(_BEGINNINGS):
-        return False
-    return isinstance(python_value(structure(value)), str)
+    return _begins_as_messages(value) and isinstance(python_value(structure(value)), str)
+
+
+def _begins_as_messages(value: Any) -> bool:
+    return isinstance(value, str) and value.startswith(_BEGINNINGS)
 
 
 def _collect(value: Any, role: Role, found: list[SpanMessage], depth: int) -> None:
