@@ -75,16 +75,17 @@ _CONTENTS = (
     *("images", "output", "result", "response", "error", "data", "invalid_tool_calls", "additional_kwargs", "text"),
 )
 
+_KNOWN_IN_MESSAGE = frozenset((*_MESSAGE.read, *_MESSAGE.ignored))
+
 
 def other_contents(message: JsonObject) -> list[str]:
     """Returns the keys of lists that no format has in a message, if it has nothing under any key that is read."""
     if any(key in message for key in _CONTENTS):
         return []
-    known = {*_MESSAGE.read, *_MESSAGE.ignored}
     return [
         printable(key, _KEY_CHARS)
         for key, value in message.items()
-        if key not in known and isinstance(value, list) and value
+        if key not in _KNOWN_IN_MESSAGE and isinstance(value, list) and value
     ]
 
 

@@ -163,7 +163,8 @@ def _messages(item: JsonValue, path: str, tools: dict[str, str], place: Transcri
         raise place.error(f"{path}.role is {described(role)}; the role must be one of {_KNOWN_ROLES}")
     name = next((key for key in ("content", "parts", "value", "blocks") if item.get(key)), "content")
     at = time_in(item)
-    if known == "tool" and (others := other_contents(item)):
+    others = other_contents(item)
+    if known == "tool" and others:
         yield ChatMessage("assistant", "", unread=Counter(others), at=at, missing=(_UNKNOWN_CALLS,))
         return
     if known == "tool" and item.get("requestor") == "user":
@@ -177,7 +178,7 @@ def _messages(item: JsonValue, path: str, tools: dict[str, str], place: Transcri
         yield from (_of_tool(each, tools, at) for each in found)
         return
     content = content_of(item.get(name), f"{path}.{name}", place.error)
-    content.unread.update(other_contents(item))
+    content.unread.update(others)
     # Those of Ollama and OpenRouter are beside the content.
     content.unread.update("image" for _ in listed(item.get("images")))
     if known == "user":
@@ -217,7 +218,7 @@ def _messages(item: JsonValue, path: str, tools: dict[str, str], place: Transcri
         at=at,
         unread=content.unread,
         finish=finish_in({**item, "status": None}),
-        missing=(_UNKNOWN_CALLS,) if other_contents(item) else (),
+        missing=(_UNKNOWN_CALLS,) if others else (),
     )
 
 
