@@ -10,7 +10,6 @@ from traceweir.schemas.base import JsonObject
 from traceweir.streams.intake.formats.chat_usage import counts_in
 
 _DETAILS = ("usageDetails", "usage_details")
-_USAGES = ("usage",)
 _SIDES = {"input_tokens": "input", "output_tokens": "output"}
 _TOKENS = ("TOKENS", None)
 _DEEPEST = 100
@@ -52,11 +51,10 @@ def _counts(model: JsonObject) -> JsonObject:
     for name in _DETAILS:
         if isinstance(details := model.get(name), dict) and (counts := _of_details(details)):
             return counts
-    for name in _USAGES:
-        usage = model.get(name)
-        if isinstance(usage, dict) and usage.get("unit") in _TOKENS:
-            sides: JsonObject = {key: usage.get(side) for key, side in _SIDES.items()}
-            return {**counts_in(sides)} or {**counts_in(usage)}
+    usage = model.get("usage")
+    if isinstance(usage, dict) and usage.get("unit") in _TOKENS:
+        sides: JsonObject = {key: usage.get(side) for key, side in _SIDES.items()}
+        return {**counts_in(sides)} or {**counts_in(usage)}
     # As in older exports.
     return {**counts_in(model)}
 

@@ -49,7 +49,7 @@ def _are_cut(longest: list[str]) -> bool:
     size = len(longest[0])
     is_chosen = size % 50 == 0 or size % 64 in (0, 63)
     different = set(longest)
-    return (is_chosen or len(different) > 1) and any(map(ends_too_early, different))
+    return (is_chosen or len(different) > 1) and any(map(_ends_too_early, different))
 
 
 def _add_longest(attributes: Attributes, longest: list[str]) -> None:
@@ -94,7 +94,7 @@ def _kept(attributes: Attributes, limit: int) -> tuple[Attributes, int]:
 
 
 def _has_no_end(value: str) -> bool:
-    return value[-1:] not in ("}", "]", '"') and ends_too_early(value)
+    return value[-1:] not in ("}", "]", '"') and _ends_too_early(value)
 
 
 def _is_json(value: str) -> bool:
@@ -107,10 +107,10 @@ def _is_json(value: str) -> bool:
     return True
 
 
-def ends_too_early(value: str) -> bool:
+def _ends_too_early(value: str) -> bool:
     """Returns whether a text is the beginning of an object or a list of JSON.
 
-    >>> ends_too_early('{"a": "b'), ends_too_early('{"a": 1,}'), ends_too_early("[see below]")
+    >>> _ends_too_early('{"a": "b'), _ends_too_early('{"a": 1,}'), _ends_too_early("[see below]")
     (True, False, False)
     """
     if value[:1] not in ("{", "["):
