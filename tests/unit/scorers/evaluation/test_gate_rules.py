@@ -36,12 +36,14 @@ def test_rules_that_are_read_again_decide_and_name_their_scores_as_before(
 
 def test_a_candidate_carries_the_certificates_that_its_decision_needs() -> None:
     given = [certificate(criterion=name).model_dump(mode="json") for name in ("helpful", "kind")]
-    gate = {"required": ["helpful"], "certificates": given}
-    criteria = {"helpful": {"threshold": 0.5, "prompt": "Is it helpful?\n\n{answer}"}}
+    gate: dict[str, Any] = {"required": ["helpful"], "certificates": given}
+    criteria: dict[str, Any] = {"helpful": {"threshold": 0.5, "prompt": "Is it helpful?\n\n{answer}"}}
     plan = read_plan({"criteria": criteria, "gate": gate})
     strict = read_plan({"criteria": criteria, "gate": gate | {"require_certified": True}})
 
-    assert {"certificates", "require_certified"}.isdisjoint(gate_rules(plan)["gate"])
+    carried = gate_rules(plan)["gate"]
+    assert isinstance(carried, dict)
+    assert {"certificates", "require_certified"}.isdisjoint(carried)
     again = plan_of_rules(gate_rules(strict))
     assert again.gate.require_certified
     assert [each.criterion for each in again.gate.certificates] == ["helpful"]
