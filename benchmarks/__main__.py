@@ -46,6 +46,7 @@ from benchmarks import (
     throughput,
     tracing,
     trust,
+    trust_story,
 )
 from benchmarks.machine import description
 from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
@@ -112,6 +113,7 @@ def main(names: list[str]) -> None:
             "spans": lambda: spans.run(servers),
             "tracing": lambda: tracing.run(servers),
             "trust": trust.run,
+            "trust-story": trust_story.run,
             "checks": lambda: checks.run(servers, broker),
             "cosine": cosine.main,
             "hot-scope": hot_scope.run,
