@@ -23,6 +23,8 @@ from pydantic import JsonValue
 
 from benchmarks.auc import auc, interval
 from benchmarks.labelled import Labelled, read_labelled
+from benchmarks.recorded_rates import HEAD as RATES_HEAD
+from benchmarks.recorded_rates import Verdicts, rate_line
 from traceweir.schemas.text import printable
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.scorers.evaluation.runner import evaluate
@@ -54,6 +56,17 @@ CHECKS: tuple[tuple[str, dict[str, JsonValue]], ...] = (
     ("handoffs", {"of_session": True}),
     ("answered", {}),
 )
+VERDICTS: tuple[tuple[str, dict[str, JsonValue], bool, float], ...] = (
+    ("trajectory_exact_match", {}, False, 1.0),
+    ("trajectory_in_order_match", {}, False, 1.0),
+    ("trajectory_any_order_match", {}, False, 1.0),
+    ("trajectory_recall", {}, False, 0.5),
+    ("trajectory_precision", {}, False, 0.5),
+    ("no_tool_errors", {}, True, 1.0),
+    ("repeated_calls", {"within": "invocation"}, True, 1.0),
+    ("answered", {}, True, 0.8),
+)
+"""Metrics as verdicts: name, options, whether each question is an invocation, and the threshold."""
 DIMENSIONS = ("complexity", "novelty", "tool_diversity", "outcome_confidence")
 HEAD = """| metric | sessions | not evaluated | mean | lower quartile | median | upper quartile | AUC | 95 % interval |
 |---|---|---|---|---|---|---|---|---|"""
@@ -118,6 +131,10 @@ def tables(path: Path, embedder: str = "hashing") -> str:
     ]
     for title, rows in sections.items():
         lines += ["", f"### {title}", "", HEAD, *(line(row, sessions) for row in rows)]
+    lines += ["", "### Pass rates, corrected by rewards", "", RATES_HEAD]
+    for metric, options, by_question, threshold in VERDICTS:
+        row = _scored(sessions, metric, options, by_question=by_question)
+        lines.append(rate_line(Verdicts(str(row), threshold, row.values), sessions))
     return "\n".join(lines) + "\n"
 
 
