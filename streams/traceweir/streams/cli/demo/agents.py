@@ -19,7 +19,7 @@ from traceweir.streams.base.settings import Settings
 from traceweir.streams.cli.config.push import push_file
 from traceweir.streams.cli.demo.fleet import build_fleet
 from traceweir.streams.cli.demo.interruption import INTERRUPTED, Interruption
-from traceweir.streams.cli.demo.outlet import Outlet, on_time
+from traceweir.streams.cli.demo.outlet import Outlet, Schedule
 from traceweir.streams.cli.demo.story import APP, HISTORY_RESULTS, PUSHED_COMMENT, history, live_session
 from traceweir.streams.cli.terminal import complain
 from traceweir.streams.scoring.configs.selectors import selector
@@ -68,7 +68,7 @@ def run_agents(settings: Settings, *, keep: bool, seed: int, seconds: float) -> 
     with Interruption() as interruption:
         first = int(seconds_now())
         for number in count(first) if keep else (first,):
-            for one in on_time(build_fleet(seed, seconds, utc_now(), number).emissions):
+            for one in Schedule().on_time(build_fleet(seed, seconds, utc_now(), number).emissions):
                 if interruption.wanted or outlet.problem:
                     break
                 if one is not None and one.ahead_s <= _MAX_AHEAD_S:

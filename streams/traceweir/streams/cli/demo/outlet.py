@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from confluent_kafka import KafkaError, Message, Producer
 
@@ -46,10 +46,19 @@ class Outlet:
             self.problem = f"the broker refused a record: {error.str()}"
 
 
-def on_time(emissions: Iterable[Emission]) -> Iterator[Emission | None]:
-    """Yields each record when it is due, and None again and again while none is due."""
-    began = time.monotonic()
-    for one in emissions:
-        while time.monotonic() - began < one.due_s:
-            yield None
-        yield one
+class Schedule:
+    """Says when each record is due, and how late the records were that were taken."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self.latest_s = 0.0
+        """By how many seconds a record was taken after it was due, at most."""
+        self._now = now
+
+    def on_time(self, emissions: Iterable[Emission]) -> Iterator[Emission | None]:
+        """Yields each record when it is due, and None again and again while none is due."""
+        began = self._now()
+        for one in emissions:
+            while (late_s := self._now() - began - one.due_s) < 0:
+                yield None
+            self.latest_s = max(self.latest_s, late_s)
+            yield one

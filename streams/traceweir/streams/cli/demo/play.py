@@ -22,9 +22,9 @@ from traceweir.streams.cli.demo.fleet import SECRETS, Fleet, build_fleet
 from traceweir.streams.cli.demo.interruption import Interrupted, Interruption
 from traceweir.streams.cli.demo.ledger import CONFIG, Counts
 from traceweir.streams.cli.demo.observer import Observer
-from traceweir.streams.cli.demo.outlet import Outlet, on_time
+from traceweir.streams.cli.demo.outlet import Outlet, Schedule
 from traceweir.streams.cli.demo.sessions import DUPLICATE, JOINED, Emission
-from traceweir.streams.cli.demo.summary import Redaction, Summary
+from traceweir.streams.cli.demo.summary import IDLE_GAP_S, Redaction, Summary
 from traceweir.streams.cli.demo.view import DemoView, Moment
 from traceweir.streams.cli.parts import CommandProcess, Line, stop, waiting
 from traceweir.streams.worker.kafka.embedded_broker import PARTITIONS, EmbeddedBroker
@@ -99,6 +99,7 @@ def play(
             for one in stage.sent
             if one.topic == "traces" and one.fate == JOINED and one.session in stage.with_secrets
         ],
+        late_s=stage.schedule.latest_s,
     )
 
 
@@ -118,6 +119,7 @@ class _Stage:
         self.sent: list[Emission] = []
         self.outcomes: dict[str, Counts] = {}
         self.with_secrets: set[str] = set()
+        self.schedule = Schedule()
         self._outlet = outlet
         self._worker = worker
         self._lines = lines
@@ -164,7 +166,7 @@ class _Stage:
         return "\n".join(self._log) or "(empty)"
 
     def _on_time(self, emissions: Sequence[Emission]) -> Iterator[Emission]:
-        for one in on_time(emissions):
+        for one in self.schedule.on_time(emissions):
             if one is None:
                 self._turn("the agents work")
             else:
@@ -194,7 +196,7 @@ def _settings(broker: EmbeddedBroker, folder: Path) -> dict[str, str]:
         "partitions": str(PARTITIONS),
         "state_dir": str(folder / "state"),
         "checkpoint_interval_s": "0.1",
-        "idle_gap_s": "4",
+        "idle_gap_s": f"{IDLE_GAP_S:g}",
         "close_linger_s": "2",
         "embedder": "hashing",
         "web_port": "0",

@@ -10,6 +10,9 @@ from traceweir.schemas.text import printable
 from traceweir.streams.cli.demo.ledger import Counts
 from traceweir.streams.cli.demo.observed import Equation
 
+IDLE_GAP_S = 4.0
+"""After how many seconds without a record the demo's sessions close."""
+
 
 @dataclass(frozen=True, slots=True)
 class Redaction:
@@ -41,6 +44,8 @@ class Summary:
     expected: Counts
     observed: Counts
     redactions: Sequence[Redaction]
+    late_s: float
+    """By how many seconds a record was sent after its time, at most."""
 
     @property
     def problems(self) -> list[str]:
@@ -54,6 +59,11 @@ class Summary:
             if not redaction.published:
                 found.append(f"{redaction.trace_id} was not published")
             found += [f"{redaction.trace_id} was published with {printable(secret)}" for secret in redaction.found]
+        if found and self.late_s >= IDLE_GAP_S / 2:
+            found.append(
+                f"this machine had too little time for the demo: a record was sent {self.late_s:.1f} s late, and sessions "
+                f"close after {IDLE_GAP_S:g} s without a record, so the counts can differ; run it again with less load"
+            )
         return found
 
     @property
@@ -72,6 +82,7 @@ class Summary:
             "ok": not self.problems,
             "seed": self.seed,
             "took_s": round(self.took_s, 1),
+            "late_s": round(self.late_s, 1),
             "equations": [
                 {"equation": str(one), "total": one.total, "parts": dict(one.parts), "holds": one.holds}
                 for one in self.equations

@@ -17,6 +17,8 @@ from traceweir.streams.cli.demo.commands import show_summary, show_totals
 from traceweir.streams.cli.demo.fleet import build_fleet
 from traceweir.streams.cli.demo.ledger import expected_counts, meaning_of
 from traceweir.streams.cli.demo.observed import Equation, Observed, SessionSeen
+from traceweir.streams.cli.demo.outlet import Schedule
+from traceweir.streams.cli.demo.sessions import Emission
 from traceweir.streams.cli.demo.summary import Redaction, Summary
 from traceweir.streams.cli.demo.view import LineView, Moment, screen_of
 
@@ -82,12 +84,40 @@ def summary(**changes: object) -> Summary:
         "expected": {"sessions": 2},
         "observed": {"sessions": 2},
         "redactions": [Redaction("kp:trace:s", published=True, secrets=4, found=())],
+        "late_s": 0.1,
     }
     return Summary(**(fields | changes))  # type: ignore[arg-type]  # each test changes one field
 
 
 def test_a_summary_without_deviations_has_exit_code_0() -> None:
     assert (summary().problems, summary().exit_code) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    ("late_s", "is_the_machine"), [(0.3, False), (5.1, True)], ids=["on time", "later than sessions wait"]
+)
+def test_a_deviation_names_a_machine_without_time(late_s: float, *, is_the_machine: bool) -> None:
+    found = summary(observed={"sessions": 3}, late_s=late_s).problems
+
+    assert [f"a record was sent {late_s} s late" in each for each in found] == [False, True][: 1 + is_the_machine]
+
+
+def test_lateness_alone_is_no_deviation() -> None:
+    assert summary(late_s=30.0).problems == []
+
+
+def test_the_schedule_measures_how_late_a_record_was_taken() -> None:
+    times = iter((0.0, 1.0, 2.5, 3.0))
+    schedule = Schedule(lambda: next(times))
+
+    taken = [one.due_s for one in schedule.on_time([due(1.0), due(2.0), due(3.0)]) if one is not None]
+
+    assert taken == [1.0, 2.0, 3.0]
+    assert schedule.latest_s == 0.5
+
+
+def due(seconds: float) -> Emission:
+    return Emission(seconds, "traces", 0, None, None)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +217,14 @@ def test_the_table_explains_every_count_that_a_demo_expects() -> None:
     expected = expected_counts(fleet.emissions, fleet.outcomes)
     assert [name for name in expected if not meaning_of(name)] == []
     summary = Summary(
-        seed=1, took_s=1.0, worker_log=None, equations=[], expected=expected, observed=expected, redactions=[]
+        seed=1,
+        took_s=1.0,
+        worker_log=None,
+        equations=[],
+        expected=expected,
+        observed=expected,
+        redactions=[],
+        late_s=0.0,
     )
     out = io.StringIO()
     show_summary(summary, Console(file=out, width=200))
