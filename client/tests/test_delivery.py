@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from tests.fake_transport import FakeTransport, FullTransport, HeldTransport
 from traceweir.client import Counts, Recorder
-from traceweir.client.delivery import Delivery, QueueLimits, Transport
-from traceweir.client.problems import REPEAT_AFTER_S, Problems
+from traceweir.client.delivery import QueueLimits, RecordQueue, Transport
+from traceweir.client.problems import REPEAT_AFTER_S, ThrottledLog
 
 
-def delivery(connect: Callable[[], Transport], events: int = 100, size: int = 10_000) -> Delivery:
-    return Delivery(connect, QueueLimits(events, size), Problems())
+def delivery(connect: Callable[[], Transport], events: int = 100, size: int = 10_000) -> RecordQueue:
+    return RecordQueue(connect, QueueLimits(events, size), ThrottledLog())
 
 
 def test_each_record_is_delivered_once_and_in_order() -> None:
@@ -166,7 +166,7 @@ def test_limits_below_one_are_refused(limits: tuple[int, int]) -> None:
 
 def test_a_problem_is_logged_once_a_minute_with_its_count(caplog: pytest.LogCaptureFixture) -> None:
     now_s = 0.0
-    problems = Problems(lambda: now_s)
+    problems = ThrottledLog(lambda: now_s)
     for _ in range(4):
         problems.report("dropped", "an event was dropped")
     problems.report("failed", "an event failed")
@@ -186,7 +186,7 @@ def test_a_handler_that_raises_does_not_reach_the_agent() -> None:
     log = logging.getLogger("traceweir.client")
     log.addFilter(raising)
     try:
-        Problems().report("any", "message")
+        ThrottledLog().report("any", "message")
     finally:
         log.removeFilter(raising)
 

@@ -83,7 +83,7 @@ async def test_a_task_that_outlives_its_turn_adds_no_step_to_it(agent: Agent, ca
         ("session.ended", None, None),
         ("tool.returned", "begun before the end", "late"),
     ]
-    assert "a ToolCall after the end of its invocation is not recorded" in caplog.text
+    assert "a ToolCallBlock after the end of its invocation is not recorded" in caplog.text
 
 
 async def test_a_turn_that_begins_in_a_task_of_an_ended_turn_is_a_turn_of_the_session(agent: Agent) -> None:
@@ -400,7 +400,7 @@ def test_a_tool_outside_of_an_invocation_is_logged_and_runs(agent: Agent, caplog
     with agent.recorder.tool("find") as call:
         call.result = 1
     assert agent.events() == []
-    assert "a ToolCall outside of an invocation is not recorded" in caplog.text
+    assert "a ToolCallBlock outside of an invocation is not recorded" in caplog.text
 
 
 def test_a_block_is_recorded_once(agent: Agent, caplog: pytest.LogCaptureFixture) -> None:
@@ -411,7 +411,7 @@ def test_a_block_is_recorded_once(agent: Agent, caplog: pytest.LogCaptureFixture
         with call:
             pass
     assert len([kind for (kind,) in agent.told() if kind == "tool.called"]) == 1
-    assert "the same ToolCall was entered twice" in caplog.text
+    assert "the same ToolCallBlock was entered twice" in caplog.text
 
 
 @pytest.mark.parametrize("nested", [True, False])

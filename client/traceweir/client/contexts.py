@@ -15,7 +15,7 @@ from typing import Any, ParamSpec, Self, TypeVar
 from traceweir.client.dimensions import Dimensions
 from traceweir.client.invocation_record import MAX_ERROR_CHARS, UNSET, InvocationRecord, identifier
 from traceweir.client.json_values import short_text
-from traceweir.client.problems import Problems
+from traceweir.client.problems import ThrottledLog
 from traceweir.client.sent_records import SentRecords
 from traceweir.client.sink import Sink
 
@@ -24,22 +24,22 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class EnclosingBlocks:
     """Where the running code is."""
 
-    session: Session
+    session: SessionBlock
     """The session around the code."""
     invocation: InvocationRecord | None = None
     """The invocation around the code."""
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
+class RecorderParts:
     """What all context managers of one recorder share."""
 
     sink: Sink
     """Takes the events."""
-    place: ContextVar[Place | None]
+    place: ContextVar[EnclosingBlocks | None]
     """Where the running code is; tasks and `asyncio.to_thread` take the place of their caller."""
     new_record: Callable[[str, str, Dimensions, str], InvocationRecord]
     """Returns a record for a session, an invocation id, dimensions and a reference id."""
@@ -47,7 +47,7 @@ class Recording:
     """The dimensions of the recorder."""
 
     @property
-    def problems(self) -> Problems:
+    def problems(self) -> ThrottledLog:
         """Where problems of the recording are logged."""
         return self.sink.problems
 
@@ -55,9 +55,9 @@ class Recording:
 class _Context:
     """Enters and leaves one block. A block is recorded once, even if its context manager is entered again."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: RecorderParts) -> None:
         self._recording = recording
-        self._token: Token[Place | None] | None = None
+        self._token: Token[EnclosingBlocks | None] | None = None
         self._depth = 0
         self._begun = self._ended = False
 
@@ -108,14 +108,14 @@ class _Context:
                 with suppress(ValueError):
                     self._recording.place.reset(token)
 
-    def _stand(self, place: Place) -> None:
+    def _stand(self, place: EnclosingBlocks) -> None:
         self._token = self._recording.place.set(place)
 
 
-class Session(_Context):
+class SessionBlock(_Context):
     """A conversation. Invocations inside the block belong to it."""
 
-    def __init__(self, recording: Recording, session_id: str, dimensions: Dimensions) -> None:
+    def __init__(self, recording: RecorderParts, session_id: str, dimensions: Dimensions) -> None:
         """Stores the arguments.
 
         Args:
@@ -136,9 +136,9 @@ class Session(_Context):
         """Records that the session ended, so that it is scored now and not when it has been idle for some time."""
         _safely(self._recording, "a session ended", self._put_end)
 
-    def invocation(self, question: Any = UNSET, *, invocation_id: str = "", reference_id: str = "") -> Invocation:
+    def invocation(self, question: Any = UNSET, *, invocation_id: str = "", reference_id: str = "") -> InvocationBlock:
         """Returns an invocation of this session, for code that does not run inside the block, such as other threads."""
-        return Invocation(
+        return InvocationBlock(
             self._recording, question, session=self, invocation_id=invocation_id, reference_id=reference_id
         )
 
@@ -150,7 +150,7 @@ class Session(_Context):
     def _begin(self) -> None:
         if self._is_generated:
             self.id = self._recording.sink.new_id()
-        self._stand(Place(self))
+        self._stand(EnclosingBlocks(self))
 
     def _end(self, error: BaseException | None) -> None:
         # Nobody else can continue it.
@@ -158,7 +158,7 @@ class Session(_Context):
             self._put_end()
 
 
-class Invocation(_Context):
+class InvocationBlock(_Context):
     """One turn: the user's question, what the agent did, and its answer. Set `answer` before the block ends.
 
     Inside another invocation it is the run of a sub-agent, whose steps belong to the outer invocation, and whose answer
@@ -167,10 +167,10 @@ class Invocation(_Context):
 
     def __init__(
         self,
-        recording: Recording,
+        recording: RecorderParts,
         question: Any = UNSET,
         *,
-        session: Session | None = None,
+        session: SessionBlock | None = None,
         session_id: str = "",
         invocation_id: str = "",
         reference_id: str = "",
@@ -204,15 +204,15 @@ class Invocation(_Context):
         """Id of the invocation, of the outer one for a sub-agent; empty before the block."""
         return self._record.id if self._record is not None else ""
 
-    def tool(self, name: str, args: Any = None, *, call_id: str = "", model_call_id: str = "") -> ToolCall:
+    def tool(self, name: str, args: Any = None, *, call_id: str = "", model_call_id: str = "") -> ToolCallBlock:
         """Returns a tool call of this invocation, for code that does not run inside the block, such as other threads."""
-        return ToolCall(
+        return ToolCallBlock(
             self._recording, name, args, call_id=call_id, model_call_id=model_call_id, invocation=self._record
         )
 
-    def model_call(self, model: str) -> ModelCall:
+    def model_call(self, model: str) -> ModelCallBlock:
         """Returns a model call of this invocation, for code that does not run inside the block."""
-        return ModelCall(self._recording, model, invocation=self._record)
+        return ModelCallBlock(self._recording, model, invocation=self._record)
 
     def said(self, content: Any, author: str = "") -> None:
         """Records an intermediate response of the agent, or of the sub-agent `author`."""
@@ -240,12 +240,12 @@ class Invocation(_Context):
         if here is not None and here.invocation is not None and not here.invocation.is_ended:
             self._is_outer = False
             self._record = here.invocation
-            self._stand(Place(here.session, here.invocation))
+            self._stand(EnclosingBlocks(here.session, here.invocation))
             return
         session = self._session or (here.session if here else None)
         if session is None:
             dimensions = self._recording.dimensions
-            session = Session(self._recording, identifier(self._session_id), dimensions)
+            session = SessionBlock(self._recording, identifier(self._session_id), dimensions)
             if not session.id:
                 session.id = self._recording.sink.new_id()
                 self._own = session
@@ -254,10 +254,10 @@ class Invocation(_Context):
         record.sent = session.sent
         session.sent.began()
         self._record = record
-        self._stand(Place(session, record))
+        self._stand(EnclosingBlocks(session, record))
         record.started(self._question)
 
-    _own: Session | None = None
+    _own: SessionBlock | None = None
     """The session that this invocation has for itself alone."""
 
     def _end(self, error: BaseException | None) -> None:
@@ -279,7 +279,7 @@ class Invocation(_Context):
 class _Step(_Context):
     """A step of the invocation around the block."""
 
-    def __init__(self, recording: Recording, invocation: InvocationRecord | None) -> None:
+    def __init__(self, recording: RecorderParts, invocation: InvocationRecord | None) -> None:
         super().__init__(recording)
         self._invocation = invocation
 
@@ -298,12 +298,12 @@ class _Step(_Context):
         return self._invocation
 
 
-class ToolCall(_Step):
+class ToolCallBlock(_Step):
     """The call of a tool. Set `result` before the block ends; an exception becomes the tool's error and passes on."""
 
     def __init__(
         self,
-        recording: Recording,
+        recording: RecorderParts,
         name: str,
         args: Any = None,
         *,
@@ -345,10 +345,10 @@ class ToolCall(_Step):
             self._invocation.tool_returned(self._name, self._call_id, self.result, message)
 
 
-class ModelCall(_Step):
+class ModelCallBlock(_Step):
     """The call of a model, which is written when the block ends. Set the tokens before, if they are known."""
 
-    def __init__(self, recording: Recording, model: str, *, invocation: InvocationRecord | None = None) -> None:
+    def __init__(self, recording: RecorderParts, model: str, *, invocation: InvocationRecord | None = None) -> None:
         """Stores the arguments.
 
         Args:
@@ -371,7 +371,7 @@ class ModelCall(_Step):
             self._invocation.model_called(self._model, self.input_tokens, self.output_tokens)
 
 
-def report_late(recording: Recording, what: str) -> None:
+def report_late(recording: RecorderParts, what: str) -> None:
     """Logs that a step began after its invocation had ended, for example in a task that nobody waited for."""
     recording.problems.report(
         "late", f"{what} after the end of its invocation is not recorded; await tasks before the `invocation` ends"
@@ -384,7 +384,7 @@ def described(error: BaseException) -> str:
     return f"{type(error).__name__}: {message}"[:MAX_ERROR_CHARS] if message else type(error).__name__
 
 
-def _safely(recording: Recording, what: str, work: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+def _safely(recording: RecorderParts, what: str, work: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
     try:
         work(*args, **kwargs)
     except Exception as error:  # noqa: BLE001  # the recording must not break the agent

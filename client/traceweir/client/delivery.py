@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from traceweir.client.at_exit import call_at_exit
-from traceweir.client.problems import Problems
+from traceweir.client.problems import ThrottledLog
 
 Done = Callable[[str], None]
 """Called once for each record that a transport took: with an empty text if the broker has it, else with the reason."""
@@ -78,7 +78,7 @@ DEFAULT_LIMITS = QueueLimits()
 """The bounds of a recorder that names none."""
 
 
-class Delivery:
+class RecordQueue:
     """A bounded queue of records, and the thread that sends them. The first record starts the thread.
 
     Records count against the limits until the broker has acknowledged them, so that a transport's own buffer is bounded
@@ -86,7 +86,7 @@ class Delivery:
     """
 
     def __init__(
-        self, connect: Callable[[], Transport], limits: QueueLimits, problems: Problems, exit_timeout_s: float = 5.0
+        self, connect: Callable[[], Transport], limits: QueueLimits, problems: ThrottledLog, exit_timeout_s: float = 5.0
     ) -> None:
         """Stores the arguments; connects to nothing.
 
@@ -264,7 +264,7 @@ class _Settle:
 
     __slots__ = ("_delivery", "_size")
 
-    def __init__(self, delivery: Delivery, size: int) -> None:
+    def __init__(self, delivery: RecordQueue, size: int) -> None:
         self._delivery = delivery
         self._size = size
 
@@ -272,7 +272,7 @@ class _Settle:
         self._delivery._settle(self._size, reason)  # noqa: SLF001  # part of the delivery
 
 
-_FORKED: weakref.WeakSet[Delivery] = weakref.WeakSet()
+_FORKED: weakref.WeakSet[RecordQueue] = weakref.WeakSet()
 
 
 def _after_fork() -> None:

@@ -191,7 +191,7 @@ class InvocationRecord:
         """Writes that the session ended. The event belongs to the session alone.
 
         With the number of records that the session has, it is scored as soon as these are there. A session of which
-        other processes, or other `Session` objects, have recorded a part is scored some seconds later.
+        other processes, or other `SessionBlock` objects, have recorded a part is scored some seconds later.
         """
         envelope = encode({"session_id": self.session_id})[:-1]
         event = b'"type":"session.ended"'

@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from traceweir.client.delivery import Transport
 from traceweir.client.kafka import MAX_RECORD_BYTES, KafkaOptions, KafkaTransport, refusal_of
-from traceweir.client.problems import Problems
+from traceweir.client.problems import ThrottledLog
 
 _POLL_S = 0.05
 
@@ -64,7 +64,7 @@ class KafkaSpanExporter(SpanExporter):
         self._topic = topic
         self._timeout_s = timeout_s
         self._max_record_bytes = max_record_bytes
-        self._problems = Problems()
+        self._problems = ThrottledLog()
         self._is_shut_down = False
         self._abandoned: list[Transport] = []
         self._transport: Transport | None = None

@@ -12,7 +12,7 @@ LOG = logging.getLogger("traceweir.client")
 REPEAT_AFTER_S = 60.0
 
 
-class Problems:
+class ThrottledLog:
     """Counts problems by kind, and logs the first of a kind and then one a minute."""
 
     def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from traceweir.client.contexts import Invocation, ModelCall, Recording, Session, ToolCall
-from traceweir.client.delivery import DEFAULT_LIMITS, Counts, Delivery, QueueLimits, Transport
+from traceweir.client.contexts import InvocationBlock, ModelCallBlock, RecorderParts, SessionBlock, ToolCallBlock
+from traceweir.client.delivery import DEFAULT_LIMITS, Counts, QueueLimits, RecordQueue, Transport
 from traceweir.client.dimensions import UNKNOWN, Dimensions
 from traceweir.client.invocation_record import UNSET, InvocationRecord, identifier
 from traceweir.client.kafka import KafkaOptions, KafkaTransport
-from traceweir.client.problems import Problems
+from traceweir.client.problems import ThrottledLog
 from traceweir.client.reasoning import Reasoning, ReasoningTraces
 from traceweir.client.sink import Sink
 
@@ -62,13 +62,13 @@ class Recorder:
         if flush_timeout_s < 0:
             raise ValueError(f"flush_timeout_s must be at least 0, got {flush_timeout_s}")
         options = dict(kafka or {})
-        problems = Problems()
-        self._delivery = Delivery(
+        problems = ThrottledLog()
+        self._delivery = RecordQueue(
             connect or (lambda: KafkaTransport(bootstrap_servers, options)), queue, problems, flush_timeout_s
         )
         self._flush_timeout_s = flush_timeout_s
         self._traces = traces
-        self.recording = Recording(
+        self.recording = RecorderParts(
             sink=Sink(self._delivery, problems, topic_prefix),
             place=ContextVar("traceweir.client", default=None),
             new_record=self._new_record,
@@ -78,7 +78,7 @@ class Recorder:
 
     def session(
         self, session_id: str = "", *, user_id: str = "", environment: str = "", labels: Mapping[str, str] | None = None
-    ) -> Session:
+    ) -> SessionBlock:
         """Returns a session for a `with` block.
 
         A session with an id can go on in another block or process, and ends when it is idle or at `Session.end()`. A
@@ -91,7 +91,7 @@ class Recorder:
             labels: Labels in addition to the recorder's.
         """
         added = Dimensions(user_id=user_id, environment=environment, labels=labels)
-        return Session(self.recording, identifier(session_id), self.recording.dimensions.with_known(added))
+        return SessionBlock(self.recording, identifier(session_id), self.recording.dimensions.with_known(added))
 
     def invocation(
         self,
@@ -104,7 +104,7 @@ class Recorder:
         labels: Mapping[str, str] | None = None,
         sampling_probability: float | None = None,
         reference_id: str = "",
-    ) -> Invocation:
+    ) -> InvocationBlock:
         """Returns an invocation, one turn of the agent, for a `with` block. Set its `answer`.
 
         Args:
@@ -117,7 +117,7 @@ class Recorder:
             sampling_probability: Probability with which this invocation was chosen for recording.
             reference_id: Id of the expected answer on the topic `references`.
         """
-        return Invocation(
+        return InvocationBlock(
             self.recording,
             question,
             session_id=session_id,
@@ -128,7 +128,7 @@ class Recorder:
             ),
         )
 
-    def tool(self, name: str, args: Any = None, *, call_id: str = "", model_call_id: str = "") -> ToolCall:
+    def tool(self, name: str, args: Any = None, *, call_id: str = "", model_call_id: str = "") -> ToolCallBlock:
         """Returns a tool call for a `with` block inside an invocation. Set its `result`.
 
         Args:
@@ -138,11 +138,11 @@ class Recorder:
             model_call_id: Id of the model's answer that asked for this call and others, such as that of its response:
                 the order of these calls then means nothing. Empty if unknown.
         """
-        return ToolCall(self.recording, name, args, call_id=call_id, model_call_id=model_call_id)
+        return ToolCallBlock(self.recording, name, args, call_id=call_id, model_call_id=model_call_id)
 
-    def model_call(self, model: str) -> ModelCall:
+    def model_call(self, model: str) -> ModelCallBlock:
         """Returns a model call for a `with` block inside an invocation. Set its tokens, if they are known."""
-        return ModelCall(self.recording, model)
+        return ModelCallBlock(self.recording, model)
 
     def record_tool(self, function: F) -> F:
         """Decorates a function, or a coroutine function, so that each of its calls is recorded as a tool call."""
@@ -153,7 +153,7 @@ class Recorder:
             # Some functions in C have none.
             signature = None
 
-        def call_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> ToolCall:
+        def call_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> ToolCallBlock:
             return self.tool(name, _by_name(signature, args, kwargs))
 
         if inspect.iscoroutinefunction(function):

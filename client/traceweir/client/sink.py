@@ -8,9 +8,9 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
-from traceweir.client.delivery import Delivery
+from traceweir.client.delivery import RecordQueue
 from traceweir.client.json_values import encode
-from traceweir.client.problems import Problems
+from traceweir.client.problems import ThrottledLog
 from traceweir.client.trace_context import active_span_reader
 
 
@@ -26,7 +26,7 @@ class _Ids:
 class Sink:
     """Writes events and reasoning traces of all sessions to the two topics that Traceweir reads from agents."""
 
-    def __init__(self, delivery: Delivery, problems: Problems, topic_prefix: str) -> None:
+    def __init__(self, delivery: RecordQueue, problems: ThrottledLog, topic_prefix: str) -> None:
         """Stores the arguments.
 
         Args:
