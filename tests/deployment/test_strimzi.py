@@ -26,6 +26,7 @@ APPLICATIONS: dict[str, list[tuple[StageName, ...]]] = {
     "overlays/strimzi-per-stage": [(stage,) for stage in STAGES],
 }
 OTHERS = {
+    "traceweir-alerts": ("alerts", ["traceweir.alerts"]),
     "traceweir-agents": ("agents", []),
     "traceweir-config": ("config", []),
     "traceweir-dashboard": ("dashboard", []),
@@ -45,6 +46,7 @@ SHADOWS = "traceweir.results.shadow."
 SCORING = [changelog(application_id("traceweir.", stages)) for stages in (STAGES, ALL_STAGES, ("score",))]
 """The changelogs of all workers that score, whose verdicts a shadow reads."""
 MORE: dict[str, Rights] = {
+    "traceweir-alerts": {("transactionalId", "literal", "traceweir.alerts"): {"Describe", "Write"}},
     "traceweir-config": {
         ("topic", "prefix", SHADOWS): {"Create", "Read", "Write"},
         ("transactionalId", "literal", "traceweir.configs"): {"Describe", "Write"},

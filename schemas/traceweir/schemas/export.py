@@ -18,6 +18,7 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import ModelSchema
 
+from traceweir.schemas.alert import Alert
 from traceweir.schemas.candidate import Candidate
 from traceweir.schemas.config import EvalConfig
 from traceweir.schemas.eval_set import EvalSet
@@ -36,6 +37,7 @@ DOCUMENTS: dict[str, TypeAdapter[Any]] = {
     "InvocationEvent": EVENT,
     "Reference": TypeAdapter(Reference),
     "Label": TypeAdapter(Label),
+    "Alert": TypeAdapter(Alert),
     "Session": TypeAdapter(Session),
     "Candidate": TypeAdapter(Candidate),
     "Score": TypeAdapter(Score),

@@ -70,6 +70,17 @@ class Topics:
     """Accepted traces; key trace id. Compacted: a tombstone withdraws a trace."""
     dead_letters: str
     """Records that could not be read, scored or exported, with their original key and partition."""
+    alerts: str
+    """Changes of scores that rules have found; key alert id.
+
+    Compacted: the latest record of an id counts, so that a resolved alert replaces the raised one.
+    """
+    alerts_state: str
+    """Internal: what `traceweir alerts run` knows of each stream; key: see `tools/alerts/state_rows.py`. All records are on
+    partition 0.
+
+    Compacted: a tombstone removes a row.
+    """
     export_waiting: str
     """Internal: scores that the target of an exporter has not taken yet, on the partition of their score; key: see
     `export_waiting_key`.
@@ -97,6 +108,8 @@ class Topics:
             results=f"{prefix}results",
             network=f"{prefix}network",
             dead_letters=f"{prefix}dead-letters",
+            alerts=f"{prefix}alerts",
+            alerts_state=f"{prefix}alerts-state",
             export_waiting=f"{prefix}export-waiting",
         )
 
@@ -147,6 +160,8 @@ class Topics:
             self.results: "delete",
             self.network: "compact",
             self.dead_letters: "delete",
+            self.alerts: "compact",
+            self.alerts_state: "compact",
             self.export_waiting: "compact",
         }
 
@@ -160,7 +175,16 @@ class Topics:
 
     def of_others(self, stages: Collection[StageName] = STAGES) -> frozenset[str]:
         """Returns the topics to which workers with these stages never write in a checkpoint."""
-        others = {self.otlp_spans, self.otlp_logs, self.references, self.configs, self.labels, self.export_waiting}
+        others = {
+            self.otlp_spans,
+            self.otlp_logs,
+            self.references,
+            self.configs,
+            self.labels,
+            self.alerts,
+            self.alerts_state,
+            self.export_waiting,
+        }
         return frozenset(others if "collect" in stages else others | {self.traces, self.invocations})
 
     def retention_days(self) -> dict[str, int]:

@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from traceweir.schemas.alert import AlertStream
 from traceweir.schemas.alert_rule import DEFAULT_ALERT_RULE, AlertRule
-from traceweir.schemas.base import JsonObject, explain
+from traceweir.schemas.base import explain
 from traceweir.schemas.figures import counted
 from traceweir.schemas.score import Score
 from traceweir.schemas.text import printable
@@ -22,8 +23,8 @@ from traceweir.streams.cli.errors import FAILED, NO_DOCUMENT
 from traceweir.streams.cli.record_lines import RecordLines
 from traceweir.streams.cli.terminal import complain, mute_clients, progress_bar
 from traceweir.streams.intake.formats.documents import InputError
-from traceweir.streams.tools.alerts.replay import Alert, Replayed, StreamReport, replay
-from traceweir.streams.tools.alerts.watched_scores import ScoreSorter, StreamName
+from traceweir.streams.tools.alerts.replay import Replayed, StreamReport, replay
+from traceweir.streams.tools.alerts.watched_scores import ScoreSorter
 from traceweir.streams.tools.results.selection import DIMENSIONS, LABEL, is_dimension
 
 MOST_STREAMS = 20
@@ -54,7 +55,7 @@ def run_test(results: Path | None, rule: Path | None, since_ms: int | None, *, a
     if as_json:
         document = {
             "rule": wanted.model_dump(mode="json", exclude_none=True),
-            "alerts": [_alert_document(each) for each in found.alerts],
+            "alerts": [each.model_dump(by_alias=True) for each in found.alerts],
             "streams": [_stream_document(each) for each in found.streams],
             "unused": dict(scores.unused),
         }
@@ -117,8 +118,8 @@ def _print(found: Replayed, rule: AlertRule) -> None:
         for alert in found.alerts:
             table.add_row(
                 _name(alert.stream),
-                alert.state if alert.resolved_at is None else f"resolved {_time(alert.resolved_at)}",
-                _time(alert.raised_at),
+                "raised" if alert.state == "raised" else f"resolved {_time(alert.occurred_at)}",
+                _time(alert.since),
                 f"{_time(alert.onset.at)}\n{_time(alert.onset.earliest)} to {_time(alert.onset.latest)}",
                 f"{alert.effect.estimate:+.3f}\n{alert.effect.low:+.3f} to {alert.effect.high:+.3f}",
                 f"{alert.sessions_since:,}",
@@ -139,7 +140,7 @@ def _print_streams(console: Console, streams: Sequence[StreamReport]) -> None:
         table.add_column(title, justify="right")
     for each in streams[:MOST_STREAMS]:
         table.add_row(
-            _name(each.stream),
+            _name(each.stream.of_alert()),
             each.state,
             f"{each.sessions_a_day:,.1f}",
             "-" if each.baseline is None else f"{each.baseline:.3f}{' by hour' if each.rhythm else ''}",
@@ -156,8 +157,8 @@ def _findable(report: StreamReport) -> str:
     return "no change" if report.findable_in_a_day is None else f"{report.findable_in_a_day:.3f} and more"
 
 
-def _name(stream: StreamName) -> Text:
-    parts = [stream.metric, stream.level, *(f"{name}={value or '-'}" for name, value in stream.slice)]
+def _name(stream: AlertStream) -> Text:
+    parts = [stream.metric, stream.level, *(f"{name}={value or '-'}" for name, value in stream.slice.items())]
     return Text(" ".join(printable(part, 60) for part in parts))
 
 
@@ -165,33 +166,9 @@ def _time(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%d %H:%M")
 
 
-def _stream(stream: StreamName) -> JsonObject:
-    return {
-        "metric": stream.metric,
-        "level": stream.level,
-        "slice": {name: value or None for name, value in stream.slice},
-    }
-
-
-def _alert_document(alert: Alert) -> dict[str, object]:
-    return {
-        "alert_id": alert.alert_id,
-        "rule": alert.rule,
-        "stream": _stream(alert.stream),
-        "state": alert.state,
-        "raised_at": alert.raised_at,
-        "resolved_at": alert.resolved_at,
-        "onset": {"at": alert.onset.at, "from": alert.onset.earliest, "to": alert.onset.latest},
-        "effect": alert.effect,
-        "sessions_since": alert.sessions_since,
-        "sessions": alert.sessions,
-        "suspects": alert.suspects,
-    }
-
-
 def _stream_document(report: StreamReport) -> dict[str, object]:
     return {
-        "stream": _stream(report.stream),
+        "stream": report.stream.of_alert().model_dump(),
         "state": report.state,
         "sessions_a_day": report.sessions_a_day,
         "baseline": report.baseline,

@@ -25,11 +25,13 @@ def test_the_default_names_are_the_names_in_the_documentation() -> None:
         "traceweir.results",
         "traceweir.network",
         "traceweir.dead-letters",
+        "traceweir.alerts",
+        "traceweir.alerts-state",
         "traceweir.export-waiting",
     )
 
 
-def test_every_topic_has_a_policy_and_five_are_compacted() -> None:
+def test_every_topic_has_a_policy_and_seven_are_compacted() -> None:
     topics = Topics.of("acme-")
     policies = topics.cleanup_policies(ALL_STAGES)
 
@@ -39,6 +41,8 @@ def test_every_topic_has_a_policy_and_five_are_compacted() -> None:
         "acme-configs",
         "acme-labels",
         "acme-network",
+        "acme-alerts",
+        "acme-alerts-state",
         "acme-export-waiting",
     ]
 

@@ -70,7 +70,7 @@ def test_the_topics_of_others_are_those_that_no_stage_of_a_worker_writes(stages:
         assert topics.cleanup_policies(stages).keys() - others == written
 
 
-def test_every_topic_but_those_of_exporters_and_labels_belongs_to_a_stage_and_is_the_input_of_at_most_one_stage() -> (
+def test_every_topic_but_those_of_exporters_labels_and_alerts_belongs_to_a_stage_and_is_the_input_of_at_most_one_stage() -> (
     None
 ):
     topics = Topics.of()
@@ -78,7 +78,12 @@ def test_every_topic_but_those_of_exporters_and_labels_belongs_to_a_stage_and_is
     inputs = [name for each in found for name in each.inputs]
     assert len(inputs) == len(set(inputs))
     of_stages = {name for each in found for name in (*each.inputs, *each.outputs, *each.followed)}
-    assert of_stages == set(astuple(topics)) - {topics.labels, topics.export_waiting}
+    assert of_stages == set(astuple(topics)) - {
+        topics.labels,
+        topics.alerts,
+        topics.alerts_state,
+        topics.export_waiting,
+    }
 
 
 def test_the_settings_determine_how_long_a_session_can_be_revised() -> None:

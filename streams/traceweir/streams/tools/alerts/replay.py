@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from operator import itemgetter
 from typing import Literal
 
+from traceweir.schemas.alert import (
+    MOST_SESSIONS,
+    MOST_SUSPECTS,
+    Alert,
+    AlertEffect,
+    AlertOnset,
+    AlertSuspect,
+    alert_id,
+)
 from traceweir.schemas.alert_rule import AlertRule
-from traceweir.schemas.score import uuid5
 from traceweir.streams.base.statistics.change_point import Changed
 from traceweir.streams.base.statistics.watched_stream import DAY, Promise, StreamAlarm, WatchedStream
 from traceweir.streams.tools.alerts.watched_scores import (
@@ -21,61 +29,6 @@ from traceweir.streams.tools.alerts.watched_scores import (
     WatchedScore,
     session_values,
 )
-
-MOST_SESSIONS = 10
-MOST_SUSPECTS = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Suspect:
-    """A value that came into a stream near the onset of an alarm."""
-
-    field: str
-    """A field of scores, such as `agent_version`."""
-    value: str
-    first_seen: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Onset:
-    """Since when the change is."""
-
-    at: datetime
-    """The minute that the scores speak for most."""
-    earliest: datetime
-    """Beginning of an interval that contains the change with 95 % confidence."""
-    latest: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """The rate, share or mean since the change, less that of the baseline."""
-
-    estimate: float
-    low: float
-    """Lower end of the 95 % interval."""
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
-class Alert:
-    """An alarm of a stream."""
-
-    alert_id: str
-    """Equal for an equal rule, stream and onset."""
-    rule: str
-    stream: StreamName
-    state: Literal["raised", "resolved"]
-    raised_at: datetime
-    resolved_at: datetime | None
-    onset: Onset
-    effect: Effect
-    sessions_since: int
-    """How many sessions there were from the onset to the alarm."""
-    sessions: Sequence[str]
-    """The worst of them, at most ten."""
-    suspects: Sequence[Suspect]
-    """Those nearest to the onset first, at most five."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,15 +69,16 @@ def replay(scores: SortedScores, rule: AlertRule) -> Replayed:
             if said is None:
                 continue
             if said.state == "raised":
-                alerts.append(_alert(said, rule, name, minutes, first_seen))
+                alerts.append(_alert(said, stream, rule, name, minutes, first_seen))
             else:
                 alerts[-1] = _resolved(alerts[-1], said.at)
         reports.append(_report(stream, rule, name, minutes))
-    return Replayed(sorted(alerts, key=lambda each: each.raised_at), reports)
+    return Replayed(sorted(alerts, key=lambda each: each.since), reports)
 
 
 def _alert(
     said: StreamAlarm,
+    watched: WatchedStream,
     rule: AlertRule,
     name: StreamName,
     minutes: Sequence[SessionsOfMinute],
@@ -143,26 +97,32 @@ def _alert(
         for minute, sessions, values in minutes[begin:end]
         for session, value in zip(sessions, values.tolist(), strict=True)
     ]
-    worst = sorted(behind, key=lambda each: (each[2], each[0], each[1]))[:MOST_SESSIONS]
+    worst = sorted(behind, key=lambda each: (each[2], -each[0], each[1]))[:MOST_SESSIONS]
     return Alert(
-        uuid5(
-            "alert", rule.id, name.metric, name.level, *(part for pair in name.slice for part in pair), str(change.at)
-        ),
-        rule.id,
-        name,
-        "raised",
-        _moment(said.at),
-        None,
-        Onset(_moment(change.at), _moment(change.earliest), _moment(change.latest)),
-        Effect(*effect),
-        len(behind),
-        [session for _, session, _ in worst],
-        _suspects(first_seen, change),
+        alert_id=alert_id(rule.id, name.of_alert(), change.at),
+        rule=rule.id,
+        what=rule.what,
+        stream=name.of_alert(),
+        state="raised",
+        since=_moment(said.at),
+        onset=AlertOnset(at=_moment(change.at), earliest=_moment(change.earliest), latest=_moment(change.latest)),
+        baseline=_shown_mean(watched, rule) or 0.0,
+        effect=AlertEffect(estimate=effect[0], low=effect[1], high=effect[2]),
+        sessions_since=len(behind),
+        sessions=tuple(session for _, session, _ in worst),
+        suspects=_suspects(first_seen, change),
+        occurred_at=_moment(said.at),
     )
 
 
 def _resolved(alert: Alert, minute: int) -> Alert:
-    return replace(alert, state="resolved", resolved_at=_moment(minute))
+    return alert.model_copy(update={"state": "resolved", "occurred_at": _moment(minute)})
+
+
+def _shown_mean(stream: WatchedStream, rule: AlertRule) -> float | None:
+    """Returns the mean of the baseline as people know it: a rise is watched as a drop of 1 less the value."""
+    _, mean = stream.baseline
+    return 1 - mean if mean is not None and rule.bad_direction == "rise" else mean
 
 
 def _first_seen(watched: Sequence[WatchedScore]) -> dict[tuple[str, str], int]:
@@ -175,13 +135,16 @@ def _first_seen(watched: Sequence[WatchedScore]) -> dict[tuple[str, str], int]:
     return first
 
 
-def _suspects(first_seen: Mapping[tuple[str, str], int], change: Changed) -> list[Suspect]:
+def _suspects(first_seen: Mapping[tuple[str, str], int], change: Changed) -> tuple[AlertSuspect, ...]:
     near = sorted(
         (abs(minute - change.at), key, minute)
         for key, minute in first_seen.items()
         if change.earliest <= minute <= change.latest
     )
-    return [Suspect(*key, _moment(minute)) for _, key, minute in near[:MOST_SUSPECTS]]
+    return tuple(
+        AlertSuspect(field=field, value=value, first_seen=_moment(minute))
+        for _, (field, value), minute in near[:MOST_SUSPECTS]
+    )
 
 
 def _report(
@@ -189,15 +152,12 @@ def _report(
 ) -> StreamReport:
     days = max((minutes[-1][0] - minutes[0][0]) / DAY, 1.0)
     a_day = sum(len(sessions) for _, sessions, _ in minutes) / days
-    _, mean = stream.baseline
-    if mean is not None and rule.bad_direction == "rise":
-        mean = 1 - mean
     state: Literal["learning", "watched", "raised"] = "raised" if stream.is_raised else "watched"
     return StreamReport(
         name,
         "learning" if stream.lines is None else state,
         a_day,
-        mean,
+        _shown_mean(stream, rule),
         stream.lines is not None and stream.lines.rhythm,
         stream.findable_drop(a_day),
     )

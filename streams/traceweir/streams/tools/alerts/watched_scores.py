@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traceweir.schemas.alert import AlertStream
 from traceweir.schemas.alert_rule import AlertRule
 from traceweir.schemas.score import GATE, Score, reported_status
 from traceweir.streams.base.canary_app import CANARY_APP
@@ -29,6 +30,12 @@ class StreamName:
     level: str
     slice: tuple[tuple[str, str], ...]
     """Names and values of the dimensions of the rule; the value is empty for scores without the dimension."""
+
+    def of_alert(self) -> AlertStream:
+        """Returns it as an alert has it."""
+        return AlertStream.trusted(
+            metric=self.metric, level=self.level, slice={name: value or None for name, value in self.slice}
+        )
 
 
 @dataclass(frozen=True, slots=True)

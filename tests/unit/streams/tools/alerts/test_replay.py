@@ -71,10 +71,10 @@ def said(scores: Iterable[Score], rule: AlertRule = DEFAULT_ALERT_RULE) -> Repla
 def test_a_planted_drop_is_found_with_its_time_size_sessions_and_suspect() -> None:
     (alert,) = said(story(dropped)).alerts
     assert alert.state == "raised"
-    assert CHANGE < alert.raised_at < CHANGE + timedelta(hours=12)
+    assert CHANGE < alert.since < CHANGE + timedelta(hours=12)
     assert alert.onset.earliest <= CHANGE <= alert.onset.latest
     assert alert.effect.low <= -0.3 <= alert.effect.high < 0
-    assert alert.sessions_since == pytest.approx((alert.raised_at - alert.onset.at) / timedelta(hours=1) * 12, abs=1)
+    assert alert.sessions_since == pytest.approx((alert.since - alert.onset.at) / timedelta(hours=1) * 12, abs=1)
     assert len(alert.sessions) == 10
     assert [(each.field, each.value) for each in alert.suspects] == [("agent_version", "2")]
 
@@ -95,8 +95,7 @@ def test_an_alarm_is_resolved_when_the_rate_is_back() -> None:
     back = CHANGE + timedelta(days=1)
     (alert,) = said(story(lambda moment: dropped(moment) if moment < back else 0.9, days=16)).alerts
     assert alert.state == "resolved"
-    assert alert.resolved_at is not None
-    assert alert.resolved_at > back
+    assert alert.occurred_at > back
 
 
 @pytest.mark.slow
@@ -119,7 +118,7 @@ def test_a_mean_is_watched_and_values_off_the_scale_are_counted() -> None:
     found = sorted_scores(scores, rule)
     assert found.unused == {"off the scale: a mean is watched of values from 0 to 1": 1}
     (alert,) = replay(found, rule).alerts
-    assert alert.stream.slice == (("app_name", "shop"),)
+    assert alert.stream.slice == {"app_name": "shop"}
     assert alert.effect.low <= -0.15 <= alert.effect.high
 
 
