@@ -37,6 +37,7 @@ TOPICS: dict[str, TableName] = {
     "network": "network",
     "dead-letters": "dead_letters",
     "labels": "labels",
+    "alerts": "alerts",
 }
 
 

@@ -340,4 +340,5 @@ def tables_of(topics: Topics) -> dict[str, TableName]:
         topics.network: "network",
         topics.dead_letters: "dead_letters",
         topics.labels: "labels",
+        topics.alerts: "alerts",
     }

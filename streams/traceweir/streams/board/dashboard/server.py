@@ -106,6 +106,7 @@ async def _serve(
         "sessions": retention.texts,
         "dead_letters": retention.texts,
         "replays": retention.texts,
+        "alerts": retention.results,
     }
     live = Live()
 

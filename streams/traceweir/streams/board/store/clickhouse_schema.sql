@@ -200,6 +200,24 @@ CREATE TABLE IF NOT EXISTS labelled_scores (
 )
 ENGINE = ReplacingMergeTree(version) ORDER BY (key, session_id, result_id, revision);
 
+CREATE TABLE IF NOT EXISTS alerts (
+    key UInt64 DEFAULT reinterpretAsUInt64(substring(MD5(alert_id), 9, 8)),
+    version UInt128 DEFAULT toUInt128(`offset`),
+    `written_at` DateTime64(6, 'UTC') CODEC(Delta, ZSTD(1)),
+    `alert_id` String,
+    `state` String,
+    `metric` LowCardinality(String),
+    `level` LowCardinality(String),
+    `onset_from` DateTime64(6, 'UTC') CODEC(Delta, ZSTD(1)),
+    `onset_to` DateTime64(6, 'UTC') CODEC(Delta, ZSTD(1)),
+    `occurred_at` DateTime64(6, 'UTC') CODEC(Delta, ZSTD(1)),
+    `document` String CODEC(ZSTD(3)),
+    `partition` Int64 CODEC(T64, ZSTD(1)),
+    `offset` Int64 CODEC(T64, ZSTD(1)),
+    INDEX by_time written_at TYPE minmax GRANULARITY 1
+)
+ENGINE = ReplacingMergeTree(version) ORDER BY (key, alert_id);
+
 CREATE TABLE IF NOT EXISTS new_results (
     key UInt64 DEFAULT reinterpretAsUInt64(substring(MD5(session_id), 9, 8)),
     version UInt128 DEFAULT bitShiftLeft(toUInt128(least(revision, 4294967295)), 96) + bitShiftLeft(toUInt128(least(attempt, 4294967295)), 64) + bitShiftLeft(toUInt128(least(`offset`, 281474976710655)), 16) + bitShiftLeft(toUInt128(least(`partition`, 65535)), 0),
@@ -455,4 +473,4 @@ CREATE VIEW IF NOT EXISTS rollup_changes AS SELECT * FROM rollups WHERE false;
 
 CREATE VIEW IF NOT EXISTS rejection_changes AS SELECT * FROM rejections WHERE false;
 
-INSERT INTO store_version VALUES (11);
+INSERT INTO store_version VALUES (12);

@@ -30,10 +30,11 @@ from traceweir.streams.board.store.clickhouse_types import (
     opened_of,
     version_of,
 )
-from traceweir.streams.board.store.tables import RESULTS, TABLES, Table
+from traceweir.streams.board.store.tables import ALERTS, RESULTS, TABLES, Table
 
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 12
 """The version of the tables that this version of Traceweir reads and writes."""
+_VERSION_WRITTEN = f"INSERT INTO store_version VALUES ({SCHEMA_VERSION})"
 FILE = Path(__file__).parent / "clickhouse_schema.sql"
 
 
@@ -55,7 +56,7 @@ def statements() -> Iterator[str]:
         yield _table(table)
     yield from _entry()
     yield from clickhouse_figures.statements()
-    yield f"INSERT INTO store_version VALUES ({SCHEMA_VERSION})"
+    yield _VERSION_WRITTEN
 
 
 def migration(version: int) -> Iterator[str]:
@@ -63,9 +64,10 @@ def migration(version: int) -> Iterator[str]:
 
     A process that is killed leaves the former version, and the next one begins again: each statement can be repeated.
     """
-    # The order and the partitions of a table cannot be changed: version 10 has no way from a former one.
-    del version
-    yield from ()
+    # The order and the partitions of a table cannot be changed: version 11 has no way from a former one.
+    if version == 11:
+        yield _table(ALERTS)
+        yield _VERSION_WRITTEN
 
 
 def file_text() -> str:

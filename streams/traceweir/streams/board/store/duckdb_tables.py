@@ -16,10 +16,19 @@ from traceweir.streams.board.store.rollups import (
     ROLLUP_COLUMNS,
     by_hour,
 )
-from traceweir.streams.board.store.tables import CHANGES, DIMENSIONS, KEPT_SCORES, LABELS, REASONS, TABLES, Table
+from traceweir.streams.board.store.tables import (
+    ALERTS,
+    CHANGES,
+    DIMENSIONS,
+    KEPT_SCORES,
+    LABELS,
+    REASONS,
+    TABLES,
+    Table,
+)
 from traceweir.streams.tools.results.table import ColumnType
 
-SCHEMA_VERSION = 15
+SCHEMA_VERSION = 16
 """The version of the tables that this version of Traceweir reads and writes."""
 
 TYPES: dict[ColumnType, str] = {
@@ -202,14 +211,19 @@ def _drop_freshness(connection: Any) -> None:
         connection.execute(f"DROP TABLE IF EXISTS {name}")
 
 
-def _add_labels(connection: Any) -> None:
-    for table in (LABELS, KEPT_SCORES):
-        connection.execute(f"CREATE TABLE IF NOT EXISTS {table.name} (key UBIGINT, {columns_of(table)})")
+def _add_tables(*tables: Table) -> Callable[[Any], object]:
+    """Returns a migration that adds tables, with the columns of today."""
+
+    def add(connection: Any) -> None:
+        for table in tables:
+            connection.execute(f"CREATE TABLE IF NOT EXISTS {table.name} (key UBIGINT, {columns_of(table)})")
+
+    return add
 
 
 def _add_metric_digest(connection: Any) -> None:
     _add_to_results("metric_digest")(connection)
-    # `_add_labels` makes the table with the columns of today.
+    # `_add_tables` makes the table with the columns of today.
     connection.execute(f"ALTER TABLE {KEPT_SCORES.name} ADD COLUMN IF NOT EXISTS metric_digest VARCHAR")
 
 
@@ -247,7 +261,8 @@ MIGRATIONS: dict[int, Callable[[Any], object]] = {
     10: _create_bounded,
     11: _add_to_results("segment_opened_at TIMESTAMP"),
     12: _drop_freshness,
-    13: _add_labels,
+    13: _add_tables(LABELS, KEPT_SCORES),
     14: _add_metric_digest,
+    15: _add_tables(ALERTS),
 }
 """By version, the function that turns tables of this version into those of the next."""

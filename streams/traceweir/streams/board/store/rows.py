@@ -11,6 +11,7 @@ from typing import Annotated, Any, NamedTuple, Protocol
 import msgspec
 import orjson
 
+from traceweir.schemas.alert import Alert
 from traceweir.schemas.base import MAX_IDENTIFIER_CHARS
 from traceweir.schemas.dead_letter import DeadLetter, marked
 from traceweir.schemas.dimensions import UNKNOWN_MODEL
@@ -19,6 +20,7 @@ from traceweir.schemas.score import Score
 from traceweir.schemas.session import MOST_REVISIONS, MOST_SEGMENTS, ClosingReason, current
 from traceweir.schemas.text import printable
 from traceweir.streams.board.store.tables import (
+    ALERTS,
     DEAD_LETTERS,
     DIMENSIONS,
     LABELS,
@@ -34,6 +36,10 @@ from traceweir.streams.tools.results.table import INTEGERS, row_of
 
 KEPT_TEXT_CHARACTERS = 4_000
 """Characters of a dead letter's key and value that the store keeps; the topic has them whole."""
+MOST_ALERT_BYTES = 65_536
+"""Size of the largest alert that is stored; one with the longest ids is smaller."""
+REMOVED = "removed"
+"""The state of an alert that a tombstone has removed."""
 
 
 class ConsumedRecord(Protocol):
@@ -136,6 +142,7 @@ class RowReader:
             "network": self._network,
             "dead_letters": self._dead_letter,
             "labels": self._label,
+            "alerts": _alert,
         }
         self._readers = {topic: readers[name] for topic, name in topics.items()}
 
@@ -248,6 +255,40 @@ def _removed_label(record: ConsumedRecord) -> dict[str, Any]:
         "self_declared": True,
         "occurred_at": datetime.fromtimestamp(record.timestamp / 1000, UTC),
         "withdrawn": True,
+    }
+
+
+def _alert(record: ConsumedRecord) -> tuple[Table, tuple[Any, ...]]:
+    if record.value is None:
+        return ALERTS, _row(ALERTS, record, _removed_alert(record))
+    if len(record.value) > MOST_ALERT_BYTES:
+        raise ValueError(f"an alert has at most {MOST_ALERT_BYTES} bytes")
+    alert = Alert.model_validate_json(record.value)
+    if record.key != alert.alert_id.encode():
+        raise ValueError("an alert has its id as key, by which the topic is compacted")
+    cells = {
+        "alert_id": alert.alert_id,
+        "state": alert.state,
+        "metric": alert.stream.metric,
+        "level": alert.stream.level,
+        "onset_from": _utc(alert.onset.earliest),
+        "onset_to": _utc(alert.onset.latest),
+        "occurred_at": _utc(alert.occurred_at),
+        "document": alert.wire().decode(),
+    }
+    return ALERTS, _row(ALERTS, record, cells)
+
+
+def _removed_alert(record: ConsumedRecord) -> dict[str, Any]:
+    """Returns the cells of an alert that a tombstone has removed: nothing of it is left but its id."""
+    if not record.key:
+        raise ValueError("an alert has its id as key")
+    written_at = datetime.fromtimestamp(record.timestamp / 1000, UTC)
+    return {
+        "alert_id": record.key.decode(),
+        "state": REMOVED,
+        **dict.fromkeys(("metric", "level", "document"), ""),
+        **dict.fromkeys(("onset_from", "onset_to", "occurred_at"), written_at),
     }
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from traceweir.streams.tools.results.table import COLUMNS, Column, ColumnType
 
-TableName = Literal["results", "sessions", "network", "dead_letters", "replays", "labels", "labelled_scores"]
+TableName = Literal["results", "sessions", "network", "dead_letters", "replays", "labels", "labelled_scores", "alerts"]
 
 DIMENSIONS = ("app_name", "agent_name", "agent_version", "environment", "model")
 """The dimensions of an agent that the store knows. The others have about as many values as there are results."""
@@ -224,5 +224,26 @@ KEPT_SCORES = Table(
     version=("attempt",),
     time="occurred_at",
 )
+ALERTS = Table(
+    "alerts",
+    (
+        Column("written_at", "time"),
+        Column("alert_id", "text"),
+        Column("state", "text"),
+        Column("metric", "text"),
+        Column("level", "text"),
+        # The interval that contains the change.
+        Column("onset_from", "time"),
+        Column("onset_to", "time"),
+        Column("occurred_at", "time"),
+        # The whole record.
+        Column("document", "text"),
+        *_PLACE,
+    ),
+    key=("alert_id",),
+    # The last record of an alert counts: it is raised first, and resolved later.
+    version=(),
+    time="written_at",
+)
 
-TABLES = (RESULTS, SESSIONS, NETWORK, DEAD_LETTERS, REPLAYS, LABELS, KEPT_SCORES)
+TABLES = (RESULTS, SESSIONS, NETWORK, DEAD_LETTERS, REPLAYS, LABELS, KEPT_SCORES, ALERTS)

@@ -21,6 +21,7 @@ DUCKDB = {
     13: "f1a0601ba27f3e0b",
     14: "e42cd697db5d2471",
     15: "fcf968cd81726325",
+    16: "1c248ce13c3578e0",
 }
 """By version, a digest of the columns of a new file. A new version is a new line; a former one keeps its digest.
 
@@ -36,6 +37,7 @@ CLICKHOUSE = {
     9: "91a4d4d632cbc634",
     10: "7dc9060b4eb2dc8f",
     11: "1c9d9cda0b1f1d6e",
+    12: "ef6c78b344084095",
 }
 """The same for ClickHouse, of the statements that create the tables and views of an empty database."""
 
