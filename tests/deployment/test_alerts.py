@@ -14,7 +14,7 @@ import yaml
 from tests.support.paths import ROOT
 
 from traceweir.streams.base.topics import Topics
-from traceweir.streams.worker.telemetry.catalogue import CANARY, CATALOGUE, EXPORT
+from traceweir.streams.worker.telemetry.catalogue import CANARY, CATALOGUE, EXPORT, TRUST
 
 FILE = ROOT / "monitoring" / "alerts.yaml"
 RULES = {rule["alert"]: rule for group in yaml.safe_load(FILE.read_text("utf-8"))["groups"] for rule in group["rules"]}
@@ -316,7 +316,7 @@ def test_the_file_of_rules_is_valid_with_its_texts() -> None:
 
 @pytest.mark.parametrize("alert", RULES)
 def test_a_rule_reads_metrics_that_workers_have(alert: str) -> None:
-    names = {instrument.prometheus_name for instrument in (*CATALOGUE, *CANARY, *EXPORT)}
+    names = {instrument.prometheus_name for instrument in (*CATALOGUE, *CANARY, *EXPORT, *TRUST)}
     read = set(re.findall(r"\btraceweir_[a-z_]+", str(RULES[alert]["expr"])))
     assert read
     assert {re.sub("_(bucket|sum|count)$", "", name) for name in read} <= names

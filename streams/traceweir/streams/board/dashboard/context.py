@@ -23,6 +23,7 @@ from traceweir.streams.board.dashboard.saved_views import SavedViews
 from traceweir.streams.board.store.selection import Readable
 from traceweir.streams.tools.doctor.finding import Finding
 from traceweir.streams.worker.config_topic import TopicState
+from traceweir.streams.worker.telemetry.measured import Point
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ class DashboardOptions:
     """Writes labels to their topic; None: there is no Kafka."""
     health: Callable[[], Sequence[Finding]] = tuple
     """Returns what is known of the brokers, the workers and losses, part by part."""
+    trust_points: Callable[[], Sequence[Point]] = tuple
+    """Returns the metrics of trust, as they were last computed."""
 
 
 @dataclass(frozen=True)

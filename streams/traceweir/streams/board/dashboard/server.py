@@ -32,6 +32,7 @@ from traceweir.streams.board.dashboard.paced_state import PacedState
 from traceweir.streams.board.dashboard.retention import Retention
 from traceweir.streams.board.dashboard.saved_views import SavedViews
 from traceweir.streams.board.dashboard.token_settings import tokens_of
+from traceweir.streams.board.dashboard.trust_metrics import TrustMetrics
 from traceweir.streams.board.store.errors import StoreError
 from traceweir.streams.board.store.opening import SCHEMES, Store, open_store
 from traceweir.streams.board.store.tables import TableName
@@ -118,6 +119,7 @@ async def _serve(
     health = HealthWatch.of(settings, store, utc_now, feed.present, feed.last_answer, live.changed)
     paced = PacedState(feed.present, live.changed, health.parts)
     challengers = PushedChallengers(settings)
+    trust = TrustMetrics(store, utc_now)
     label_topic = LabelTopic(settings)
     options = DashboardOptions(
         paced.state,
@@ -133,6 +135,7 @@ async def _serve(
         retention=retention,
         write_labels=label_topic.write,
         health=health.parts,
+        trust_points=lambda: trust.points,
     )
     server = _Server(
         uvicorn.Config(
@@ -157,7 +160,7 @@ async def _serve(
         with suppress(NotImplementedError):
             loop.add_signal_handler(number, stop)
     feeding = asyncio.create_task(feed.run())
-    looking = {asyncio.create_task(each) for each in (challengers.run(), health.run())}
+    looking = {asyncio.create_task(each) for each in (challengers.run(), health.run(), trust.run())}
     host = f"[{settings.dashboard_host}]" if ":" in settings.dashboard_host else settings.dashboard_host
     ready(f"http://{host}:{bound.getsockname()[1]}")
     try:

@@ -41,7 +41,9 @@ SHARED = frozenset(
     }
 )
 """The addresses whose answers follow from the store, the address and the time alone."""
-_WITHOUT_STORE = frozenset({LOGIN, "/healthz", *(f"{PREFIX}/{name}" for name in ("state", "events", "openapi.json"))})
+_WITHOUT_STORE = frozenset(
+    {LOGIN, "/healthz", *(f"{PREFIX}/{name}" for name in ("state", "events", "prometheus", "openapi.json"))}
+)
 _READING = ("GET", "HEAD")
 
 

@@ -194,6 +194,22 @@ def given_labels(store: Readable, criterion: str, since: datetime) -> list[Label
     return [_as_label(row) for row in rows]
 
 
+def labelled_criteria(store: Readable, since: datetime, most: int) -> list[str]:
+    """Returns the criteria with reviews that can calibrate, given at a time or later; those with the most labels first.
+
+    Args:
+        store: Answers the question.
+        since: The time.
+        most: The most criteria.
+    """
+    rows = store.query(
+        "SELECT criterion FROM labels WHERE NOT withdrawn AND kind = 'review' AND drawn = 'random' "
+        f"AND occurred_at >= $since GROUP BY criterion ORDER BY count(*) DESC, criterion LIMIT {most}",
+        {"since": stored(since)},
+    )
+    return [str(row["criterion"]) for row in rows]
+
+
 def _as_label(row: Mapping[str, Any]) -> Label:
     # What the store has was a label on the topic.
     subject = LabelSubject.model_construct(**{name: row[name] for name in LabelSubject.model_fields})

@@ -340,6 +340,49 @@ EXPORT = (EXPORT_SCORES, EXPORT_WAITING, EXPORT_READY)
 """The metrics of `traceweir export` alone."""
 EXPORT_PAGE = (*EXPORT, DEAD_LETTERS)
 """The metrics that `traceweir export` serves."""
+
+# --- Of `traceweir dashboard`
+
+_BOUND = "`bound` is `estimate`, `low` or `high`, the ends of the 95 % interval."
+_JUDGED = ("criterion", "judge")
+TRUST_LABELS = Instrument(
+    "traceweir.trust.labels",
+    "gauge",
+    "{label}",
+    "Labels of people that a judge is compared with: reviews of subjects that were drawn at random, which pass or fail, or "
+    "are numbers.",
+    _JUDGED,
+)
+TRUST_TPR = Instrument(
+    "traceweir.trust.tpr",
+    "gauge",
+    "1",
+    f"The share of what people passed that the judge passes. {_BOUND}",
+    (*_JUDGED, "bound"),
+)
+TRUST_TNR = Instrument(
+    "traceweir.trust.tnr",
+    "gauge",
+    "1",
+    f"The share of what people failed that the judge fails. {_BOUND}",
+    (*_JUDGED, "bound"),
+)
+TRUST_RAW = Instrument(
+    "traceweir.trust.raw_rate", "gauge", "1", "The judge's pass rate, or the mean of its numbers.", _JUDGED
+)
+TRUST_CORRECTED = Instrument(
+    "traceweir.trust.corrected_rate",
+    "gauge",
+    "1",
+    f"The pass rate, or the mean, that people would give. {_BOUND} Missing if it cannot be said yet.",
+    (*_JUDGED, "bound"),
+)
+TRUST_TIME = Instrument(
+    "traceweir.trust.computed.time", "gauge", "s", "When the metrics of trust were last computed, since 1970."
+)
+
+TRUST = (TRUST_LABELS, TRUST_TPR, TRUST_TNR, TRUST_RAW, TRUST_CORRECTED, TRUST_TIME)
+"""The metrics of `traceweir dashboard`, which serves them itself."""
 CATALOGUE: tuple[Instrument, ...] = (
     READ, RECORDS, PRODUCED, EVENTS, DEAD_LETTERS, SCORES, SCORE_VALUE, FRESHNESS, DECISIONS, REJECTIONS,
     JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED, JUDGE_DURATION, JUDGE_FAILURES, JUDGE_BREAKER, JUDGE_UNFIT, JUDGE_BUDGET_LEFT,

@@ -112,7 +112,8 @@ async def test_every_answer_has_the_documented_shape(site: Site, visit: Open) ->
     document = (await client.get(OPENAPI)).json()
     answered = []
     for path, method, operation in operations(document):
-        if method != "get" or path == EVENTS or path.endswith("challenger-diff"):
+        # One is a stream, one is text, and one asks Kafka.
+        if method != "get" or path in (EVENTS, "/api/v1/prometheus") or path.endswith("challenger-diff"):
             continue
         answer = await client.get(path, params=ASKED.get(path, {"span": "7d"} if "span" in str(operation) else {}))
         assert answer.status_code == 200, (path, answer.text)

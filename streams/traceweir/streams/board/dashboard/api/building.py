@@ -6,14 +6,24 @@ from typing import Any
 
 from fastapi import Depends, FastAPI
 
-from traceweir.streams.board.dashboard.api import comparison, figures, health, labels, query, sessions, state, trust
+from traceweir.streams.board.dashboard.api import (
+    comparison,
+    figures,
+    health,
+    labels,
+    prometheus,
+    query,
+    sessions,
+    state,
+    trust,
+)
 from traceweir.streams.board.dashboard.api.addresses import PREFIX, HeadAsGet, Unversioned
 from traceweir.streams.board.dashboard.api.answers import RequestProblem, answer_problems, only_known_parameters
 from traceweir.streams.board.dashboard.context import Dashboard
 
 OPENAPI = f"{PREFIX}/openapi.json"
 EVENTS = f"{PREFIX}/events"
-_PARTS = (state, figures, query, sessions, comparison, labels, trust)
+_PARTS = (state, figures, query, sessions, comparison, labels, trust, prometheus)
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: {"model": RequestProblem, "description": "The request cannot be read"},
     401: {"model": RequestProblem, "description": "The token is missing or wrong"},

@@ -1,0 +1,128 @@
+"""Computes now and then how far judges agree with people, as metrics for Prometheus. No scrape waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
+from time import monotonic
+from typing import TYPE_CHECKING, NoReturn
+
+from traceweir.schemas.text import printable
+from traceweir.streams.board.store.judged import judged_scores
+from traceweir.streams.board.store.labels import given_labels, labelled_criteria
+from traceweir.streams.board.store.selection import Readable, Selection
+from traceweir.streams.worker.telemetry import catalogue
+from traceweir.streams.worker.telemetry.catalogue import Instrument
+from traceweir.streams.worker.telemetry.measured import Point
+
+if TYPE_CHECKING:
+    from traceweir.streams.base.statistics.people_only import Estimated
+    from traceweir.streams.lab.trust import LabelledScores
+
+log = logging.getLogger(__name__)
+
+FIRST_LOOK_AFTER_S = 20.0
+"""Seconds from the start to the first computation, so that the store has read what waits."""
+LOOK_EVERY_S = 300.0
+"""Seconds between two computations."""
+PAUSES = 20
+"""How many times the duration of a computation passes before the next one, if this is longer."""
+DAYS = 30
+"""The days up to now whose sessions count."""
+MAX_CRITERIA = 50
+"""The most criteria, those with the most labels."""
+MAX_JUDGES = 10
+"""The most judges of a criterion, those with the latest scores."""
+_VALUE_CHARS = 120
+
+
+class TrustMetrics:
+    """The metrics of trust, as they were last computed.
+
+    Args:
+        store: Has scores and labels.
+        now: The clock.
+        clock: Seconds of a monotonic clock.
+    """
+
+    def __init__(self, store: Readable, now: Callable[[], datetime], clock: Callable[[], float] = monotonic) -> None:
+        self._store = store
+        self._now = now
+        self._clock = clock
+        self.points: Sequence[Point] = ()
+        """The points of the last computation; none before the first."""
+
+    async def run(self) -> NoReturn:
+        """Computes again and again, until it is cancelled."""
+        await asyncio.sleep(FIRST_LOOK_AFTER_S)
+        while True:
+            began_at_s = self._clock()
+            try:
+                await self.look()
+            except Exception as error:  # noqa: BLE001  # whatever it is, the dashboard goes on, and the time tells the age
+                log.warning("the metrics of trust could not be computed: %s", printable(repr(error), 1_000))
+            await asyncio.sleep(max(LOOK_EVERY_S, PAUSES * (self._clock() - began_at_s)))
+
+    async def look(self) -> None:
+        """Computes the points once. A failure leaves the former ones as they are."""
+        now = self._now()
+        since = now - timedelta(days=DAYS)
+        criteria = await asyncio.to_thread(labelled_criteria, self._store, since, MAX_CRITERIA)
+        points: list[Point] = []
+        for criterion in criteria:
+            # One after another, so that the dashboard can end between two.
+            selection = Selection(since, now + timedelta(minutes=1), metric=criterion)
+            points.extend(await asyncio.to_thread(_points, self._store, selection))
+        self.points = [*points, Point(catalogue.TRUST_TIME, (), now.timestamp())]
+
+
+def _points(store: Readable, selection: Selection) -> list[Point]:
+    """Returns the points of each judge of the selected criterion: those of its newest prompt, options and scorer."""
+    # NumPy and SciPy are imported where they are needed: a dashboard without labels does without.
+    from traceweir.streams.lab.trust import joined
+
+    criterion = selection.metric or ""
+    scores, _ = judged_scores(store, selection)
+    newest: dict[str, tuple[datetime, LabelledScores]] = {}
+    for group in joined(scores, given_labels(store, criterion, selection.since)).groups:
+        if group.subjects is None:
+            continue
+        found = max(score.occurred_at for score in group.scores), group
+        judge = group.measured.judge
+        newest[judge] = max(newest.get(judge, found), found, key=lambda each: each[0])
+    latest = sorted(newest.items(), key=lambda each: each[1][0], reverse=True)[:MAX_JUDGES]
+    return [
+        point
+        for judge, (_, group) in latest
+        for point in _of_judge((printable(criterion, _VALUE_CHARS), printable(judge, _VALUE_CHARS)), group)
+    ]
+
+
+def _of_judge(attributes: tuple[str, str], group: LabelledScores) -> Iterator[Point]:
+    from traceweir.streams.base.statistics.rate_statement import state_rate
+
+    if group.subjects is None:
+        return
+    stated = state_rate(group.subjects)
+    yield Point(catalogue.TRUST_LABELS, attributes, stated.labels)
+    yield Point(catalogue.TRUST_RAW, attributes, stated.raw)
+    if stated.value is not None and stated.low is not None and stated.high is not None:
+        yield from _with_bounds(catalogue.TRUST_CORRECTED, attributes, (stated.value, stated.low, stated.high))
+    made = group.agreement
+    if made is not None:
+        yield from _of_rate(catalogue.TRUST_TPR, attributes, made.passing)
+        yield from _of_rate(catalogue.TRUST_TNR, attributes, made.failing)
+
+
+def _of_rate(instrument: Instrument, attributes: tuple[str, str], found: Estimated | None) -> Iterator[Point]:
+    if found is not None:
+        yield from _with_bounds(instrument, attributes, (found.value, found.low, found.high))
+
+
+def _with_bounds(
+    instrument: Instrument, attributes: tuple[str, str], values: tuple[float, float, float]
+) -> Iterator[Point]:
+    for bound, value in zip(("estimate", "low", "high"), values, strict=True):
+        yield Point(instrument, (*attributes, bound), value)
