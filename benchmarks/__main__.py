@@ -10,6 +10,7 @@ from tests.support.kafka_cluster import KafkaCluster
 
 from benchmarks import (
     alerts,
+    anchors,
     checks,
     clickhouse_growth,
     clickhouse_store,
@@ -97,6 +98,7 @@ def main(names: list[str]) -> None:
 
         every: dict[str, Callable[[], object]] = {
             "alerts": alerts.run,
+            "anchors": anchors.run,
             "throughput": on_kafka,
             "latency": from_last_event_to_score,
             "takeover": lambda: takeover.run(servers),

@@ -1,7 +1,8 @@
 """Watches one stream of scores: learns a baseline, raises an alarm if the mean drops, and resolves it if it recovers.
 
-A step is a minute of the stream's clock. Its values are independent: the caller gives one value a session, once a day.
-The state has a fixed size, and is equal after equal values, whatever their order within a minute.
+A step is a minute of the stream's clock, or more if the promise says so. Its values are independent: the caller gives one
+value a session, once a day. The state has a fixed size, and is equal after equal values, whatever their order within a
+minute.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ class Promise:
     """Mean number of days to the first false alarm of any stream, at least."""
     baseline_days: float
     """From how many days a stream learns what is usual."""
+    step_minutes: int = 1
+    """How many minutes a step has; `step` is called at most once in each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,8 @@ class WatchedStream:
         self._raised = False
         self._evidence = np.zeros(BETS)
         self._blocks = no_blocks()
-        self._threshold = alarm_threshold(number, promise.days_between_false_alarms * DAY, LINE_ERROR)
+        steps = promise.days_between_false_alarms * DAY / promise.step_minutes
+        self._threshold = alarm_threshold(number, steps, LINE_ERROR)
 
     @property
     def is_raised(self) -> bool:
