@@ -60,7 +60,8 @@ def _is_message_of_slack(found: JsonObject) -> Sureness:
 
 def _is_output_of_crewai(found: JsonObject) -> Sureness:
     is_task = {"raw", "agent", "description"} <= found.keys()
-    return possible(is_task or isinstance(found.get("tasks_output"), list))
+    is_line = {"task_name", "task", "agent", "status"} <= found.keys()
+    return possible(is_task or is_line or isinstance(found.get("tasks_output"), list))
 
 
 def _is_memory_of_smolagents(found: JsonObject) -> Sureness:
@@ -68,10 +69,11 @@ def _is_memory_of_smolagents(found: JsonObject) -> Sureness:
     return possible(any("step_number" in each and "observations" in each for each in steps))
 
 
-def _is_message_of_autogen(found: JsonObject) -> Sureness:
-    kind = found.get("type")
+def _is_message_of_autogen(found: JsonObject) -> bool:
+    message = _first_message(found)
+    kind = message.get("type")
     is_named = isinstance(kind, str) and kind.endswith(("Message", "Event"))
-    return possible(is_named and isinstance(found.get("source"), str) and "content" in found)
+    return is_named and isinstance(message.get("source"), str) and "content" in message and "role" not in message
 
 
 def _is_export_of_assistant(found: JsonObject) -> Sureness:
@@ -94,14 +96,43 @@ def _is_event_of_agui(found: JsonObject) -> Sureness:
     return possible(isinstance(kind, str) and kind.startswith(begins))
 
 
-def _is_message_of_letta(found: JsonObject) -> Sureness:
-    first = _first(found.get("messages"))
-    message = first if isinstance(first, dict) else found
-    return possible(isinstance(message.get("message_type"), str) and "role" not in message)
+def _is_message_of_letta(found: JsonObject) -> bool:
+    message = _first_message(found)
+    return isinstance(message.get("message_type"), str) and "role" not in message
+
+
+def _is_session_of_gemini_cli(found: JsonObject) -> bool:
+    message = _first_message(found)
+    return "sessionId" in found and message.get("type") in ("user", "gemini") and "role" not in message
+
+
+def _is_chat_of_copilot(found: JsonObject) -> bool:
+    first = _first(found.get("requests"))
+    return isinstance(first, dict) and {"message", "response"} <= first.keys()
+
+
+def _is_chat_history_of_cohere(found: JsonObject) -> bool:
+    first = _first(found.get("chat_history"))
+    return isinstance(first, dict) and {"role", "message"} <= first.keys()
+
+
+def _is_call_of_weave(found: JsonObject) -> bool:
+    return isinstance(found.get("op_name"), str) and "trace_id" in found and "inputs" in found
+
+
+def _is_event_of_realtime(found: JsonObject) -> bool:
+    kind = found.get("type")
+    return isinstance(kind, str) and kind.startswith(("conversation.item.", "input_audio_buffer.", "session."))
 
 
 def _is_pair(found: JsonObject) -> Sureness:
     return possible(any(question in found and answer in found for question, answer in _PAIRS))
+
+
+def _first_message(found: JsonObject) -> JsonObject:
+    """Returns the first of the messages of a document; the document itself, if it has none."""
+    first = _first(found.get("messages"))
+    return first if isinstance(first, dict) else found
 
 
 def _first(listed: JsonValue) -> JsonValue:
@@ -166,6 +197,17 @@ OF_OTHER_TOOLS = (
     OtherDocument("a task of A2A", f"send the spans of the agent, or {_AS_CHAT}", _is_task_of_a2a),
     OtherDocument("an event of AG-UI", f"send the spans of the agent, or {_AS_CHAT}", _is_event_of_agui),
     OtherDocument("messages of Letta", f"{_AS_CHAT}: each with a `role`", _is_message_of_letta),
+    OtherDocument("a session of Gemini CLI", f"{_AS_CHAT}: each with a `role`", _is_session_of_gemini_cli),
+    OtherDocument("an exported chat of GitHub Copilot", _AS_CHAT, _is_chat_of_copilot),
+    OtherDocument(
+        "a chat history of Cohere's first API", f"{_AS_CHAT}: user and assistant", _is_chat_history_of_cohere
+    ),
+    OtherDocument("a call of Weave", f"send spans, or {_AS_CHAT}", _is_call_of_weave),
+    OtherDocument(
+        "an event of OpenAI's Realtime API",
+        f"{_AS_CHAT}: the transcript of each item is its text",
+        _is_event_of_realtime,
+    ),
     OtherDocument(
         "a pair of a question and an answer",
         "name them request and response, so that it is a row of Agent Evaluation",

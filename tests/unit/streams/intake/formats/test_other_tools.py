@@ -80,6 +80,23 @@ MESSAGE = {"role": "assistant", "content": [{"type": "text", "text": "It rains."
         ({"jsonrpc": "2.0", "result": {"contextId": "c", "status": {}}}, "a task of A2A"),
         ({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "It"}, "an event of AG-UI"),
         ({"message_type": "user_message", "content": "q"}, "messages of Letta"),
+        ({"messages": [{"message_type": "user_message", "content": "q"}]}, "messages of Letta"),
+        ({"messages": [{"source": "user", "type": "TextMessage", "content": "q"}]}, "a message of AutoGen"),
+        ({"sessionId": "s", "messages": [{"id": "1", "type": "user", "content": "q"}]}, "a session of Gemini CLI"),
+        (
+            {"requests": [{"message": {"text": "q"}, "response": [{"value": "a"}]}]},
+            "an exported chat of GitHub Copilot",
+        ),
+        ({"chat_history": [{"role": "USER", "message": "q"}]}, "a chat history of Cohere's first API"),
+        ({"task_name": "t", "task": "q", "agent": "a", "status": "completed"}, "an output of CrewAI"),
+        (
+            {"op_name": "weave:///e/p/op/f:x", "trace_id": "t", "inputs": {"question": "q"}, "output": "a"},
+            "a call of Weave",
+        ),
+        (
+            {"type": "conversation.item.created", "item": {"role": "user", "content": []}},
+            "an event of OpenAI's Realtime API",
+        ),
         ({"question": "q", "answer": "a"}, "a pair of a question and an answer"),
     ],
 )
