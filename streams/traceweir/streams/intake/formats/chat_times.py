@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.figures import counted
 from traceweir.schemas.other_forms import time_since_1970
+from traceweir.schemas.times import known_time
 from traceweir.streams.intake.formats.chat_keys import MESSAGE_TIMES
 from traceweir.streams.intake.formats.shown_text import described
 
@@ -20,6 +21,10 @@ NO_TIMES = "the times of the messages are not in the transcript"
 _LONGEST_S = 30 * 24 * 3600
 """The longest call or run whose end is taken for a time, in seconds."""
 _NOT_USED = "the times of the messages are not used"
+NO_DURATION = (
+    "the times of the messages do not say how long the turn took: its question and its answer have the same one"
+)
+"""What is said of a turn whose messages were all given one time, as exports do."""
 
 
 def time_of(value: JsonValue) -> datetime | None:
@@ -75,18 +80,24 @@ def _parsed(value: JsonValue) -> datetime | None:
 
 
 def time_in(message: JsonObject) -> datetime | None:
-    """Returns the time of a message; None if it has none that is read."""
-    return next((time for key in MESSAGE_TIMES if (time := time_of(message.get(key))) is not None), None)
+    """Returns the time of a message; None if it has none that is known, as `known_time` says."""
+    for key in MESSAGE_TIMES:
+        time = time_of(message.get(key))
+        if time is not None and known_time(time) is not None:
+            return time
+    return None
 
 
 def unread_time(message: JsonValue, path: str) -> str:
-    """Returns which key of a message has a time that is not read, and its value; empty without one."""
+    """Returns which key of a message has a time that is not read, and why; empty without one."""
     if not isinstance(message, dict) or time_in(message) is not None:
         return ""
-    return next(
-        (f"{path}.{key} is {described(message[key])}" for key in MESSAGE_TIMES if message.get(key) not in (None, "")),
-        "",
-    )
+    key = next((key for key in MESSAGE_TIMES if message.get(key) not in (None, "")), None)
+    if key is None:
+        return ""
+    is_unknown = time_of(message[key]) is not None
+    rule = "stands for an unknown time" if is_unknown else "is no number since 1970 and no date-time with its zone"
+    return f"{path}.{key} is {described(message[key])}, which {rule}"
 
 
 def why_not_used(times: Sequence[datetime | None], unread: str) -> str:
@@ -101,7 +112,7 @@ def why_not_used(times: Sequence[datetime | None], unread: str) -> str:
     """
     known = [time for time in times if time is not None]
     if len(known) < len(times) and unread:
-        return f"{_NOT_USED}: {unread}, which is no number since 1970 and no date-time with its zone"
+        return f"{_NOT_USED}: {unread}"
     if not known:
         return NO_TIMES
     first = next(place for place, time in enumerate(times) if time is not None)

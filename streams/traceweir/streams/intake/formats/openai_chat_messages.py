@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -24,7 +24,7 @@ from traceweir.streams.intake.formats.chat_content import (
 )
 from traceweir.streams.intake.formats.chat_keys import other_contents
 from traceweir.streams.intake.formats.chat_notes import message_of_line, note, with_placed_notes
-from traceweir.streams.intake.formats.chat_times import time_in, unread_time, why_not_used
+from traceweir.streams.intake.formats.chat_times import NO_DURATION, time_in, unread_time, why_not_used
 from traceweir.streams.intake.formats.chat_turns import NO_ANSWER, ChatMessage, Role
 from traceweir.streams.intake.formats.chat_usage import ModelUse, uses_in
 from traceweir.streams.intake.formats.documents import InputError
@@ -104,7 +104,24 @@ def messages_of(document: JsonObject, place: TranscriptPlace) -> list[ChatMessag
             )
         messages[last] = replace(messages[last], calls=calls, finish=finish)
     untimed = why_not_used([each.at for each in messages if each.role != "tool" and each.text], unread)
-    return [replace(each, at=None, untimed=untimed) for each in messages] if untimed else messages
+    if untimed:
+        return [replace(each, at=None, untimed=untimed) for each in messages]
+    return _without_equal_times(messages)
+
+
+def _without_equal_times(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """Returns the messages, those of the agent without a time that is that of their question."""
+    found = []
+    asked_at = None
+    for each in messages:
+        if each.role == "user":
+            asked_at = each.at
+            found.append(each)
+        elif each.at is not None and each.at == asked_at:
+            found.append(replace(each, at=None, untimed=NO_DURATION))
+        else:
+            found.append(each)
+    return found
 
 
 def _uses_of(item: JsonValue, counted_ids: set[str]) -> tuple[ModelUse, ...]:

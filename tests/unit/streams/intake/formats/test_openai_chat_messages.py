@@ -24,6 +24,7 @@ from tests.support.openai_chat import (
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.invocation import IntermediateData, TokenUsage
 from traceweir.schemas.turns import turns_of
+from traceweir.streams.intake.formats.chat_times import NO_DURATION
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.intake.formats.openai_chat import transcript_events
 
@@ -429,6 +430,29 @@ def test_times_count_only_if_every_text_has_one_and_none_is_before_the_former(fi
     turn = turns_of(session_of(records))[-1].invocation
     assert turn.latency_seconds is None
     assert turn.unread == [f"the times of the messages are not used: {why}"]
+
+
+@pytest.mark.parametrize("at", [0, 0.0, 12.5, "1970-01-01T00:00:00Z"])
+def test_a_time_on_the_first_day_of_1970_stands_for_an_unknown_one(at: Any) -> None:
+    messages = [user_message("q") | {"created_at": at}, assistant_message("a") | {"created_at": at}]
+    (turn,) = (each.invocation for each in turns_of(session_of(convert(messages))))
+    assert turn.latency_seconds is None
+    assert turn.unread is not None
+    assert turn.unread[0].startswith("the times of the messages are not used: messages[0].created_at is ")
+    assert turn.unread[0].endswith(", which stands for an unknown time")
+
+
+def test_an_answer_with_the_time_of_its_question_says_nothing_about_the_latency() -> None:
+    same = {"created_at": "2026-01-31T12:00:00Z"}
+    messages = [
+        *(user_message("q") | same, assistant_message("a") | same),
+        user_message("then?") | {"created_at": "2026-01-31T12:01:00Z"},
+        assistant_message("b") | {"created_at": "2026-01-31T12:01:02Z"},
+    ]
+    first, second = (each.invocation for each in turns_of(session_of(convert(messages))))
+    assert first.latency_seconds is None
+    assert first.unread == [NO_DURATION]
+    assert (second.latency_seconds, second.unread) == (2.0, None)
 
 
 def test_texts_before_the_first_time_can_be_without_and_no_later_one() -> None:
