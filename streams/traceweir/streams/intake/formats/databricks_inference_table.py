@@ -25,8 +25,9 @@ from traceweir.streams.intake.formats.base import (
     RecordsOfObject,
     records_of_rows,
 )
-from traceweir.streams.intake.formats.databricks_rows import DatabricksRowReader, request
+from traceweir.streams.intake.formats.databricks_rows import DatabricksRowReader
 from traceweir.streams.intake.formats.open_streams import answer_in
+from traceweir.streams.intake.formats.row_cells import request
 from traceweir.streams.intake.formats.row_values import note_row_values
 from traceweir.streams.intake.formats.tables import ReadCell, Row, number, text
 from traceweir.streams.intake.formats.unread_keys import KnownKeys

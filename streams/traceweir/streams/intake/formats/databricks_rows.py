@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import partial
@@ -30,9 +29,10 @@ from traceweir.streams.intake.formats.base import (
 )
 from traceweir.streams.intake.formats.documents import Document, InputError
 from traceweir.streams.intake.formats.open_streams import answer_in
+from traceweir.streams.intake.formats.row_cells import object_in_place_of_text, request, response
 from traceweir.streams.intake.formats.row_values import note_row_values
 from traceweir.streams.intake.formats.session_records import RecordRules, SessionRecords
-from traceweir.streams.intake.formats.tables import AS_JSON, ReadCell, Row, json_or_text, number, text
+from traceweir.streams.intake.formats.tables import ReadCell, Row, json_or_text, number, text
 from traceweir.streams.intake.formats.unread_keys import KnownKeys, UnreadKeys
 
 _RULES = RecordRules(
@@ -40,31 +40,13 @@ _RULES = RecordRules(
     interval=timedelta(0),
     sorted_keys=True,
 )
-_PYTHON_REPR_OF_REQUEST = re.compile(r"\s*\{'(messages|query|history)'")
-
-
-def request(cell: str) -> JsonValue:
-    """Returns the request in a CSV cell: an object with `messages` or `query`, otherwise the text.
-
-    Raises:
-        ValueError: the cell contains such an object in Python's notation instead of JSON.
-    """
-    if not cell.lstrip().startswith("{"):
-        return cell
-    if _PYTHON_REPR_OF_REQUEST.match(cell):
-        raise ValueError(f"is an object in Python's notation, not JSON; {AS_JSON}")
-    try:
-        found = orjson.loads(cell)
-    except orjson.JSONDecodeError:
-        return cell
-    return found if isinstance(found, dict) and found.keys() & {"messages", "query"} else cell
-
 
 COLUMNS: Mapping[str, ReadCell] = {
     **dict.fromkeys((*EvaluationRow.model_fields, *NEWER), text),
     **dict.fromkeys(("expected_facts", "expected_retrieved_context", "retrieved_context", "guidelines"), json_or_text),
     **dict.fromkeys(("inputs", "expectations"), json_or_text),
     "request": request,
+    **dict.fromkeys(("response", "outputs"), response),
     "execution_time_ms": number,
 }
 
@@ -89,11 +71,11 @@ def note_inner_keys(columns: JsonObject, unread_keys: UnreadKeys) -> None:
     expectations = columns.get("expectations")
     if isinstance(expectations, dict):
         unread_keys.note_all(expectations, _EXPECTATION_KEYS)
-    request, response = (
+    asked, answered = (
         next(((name, columns[name]) for name in names if columns.get(name) is not None), (names[0], None))
         for names in (("request", "inputs"), _ANSWERS)
     )
-    note_row_values(unread_keys, request, response, columns.get("trace"))
+    note_row_values(unread_keys, asked, answered, columns.get("trace"))
 
 
 class DatabricksRowReader:
@@ -156,6 +138,8 @@ class DatabricksRowReader:
         Raises:
             InputError: the columns are not a row of Agent Evaluation, or the records are too large for a session.
         """
+        if problem := object_in_place_of_text(columns):
+            raise self.error(row, problem)
         self._validate(row, columns)
         request_id = columns.get("request_id")
         invocation_id = request_id if isinstance(request_id, str) else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,57 @@ def test_an_invalid_row_of_csv_is_reported_and_other_rows_are_read(
     [problem] = problems(found, path)
     assert problem.startswith(expected_problem)
     assert [event["row"]["request"] for event in events(found)] == ["q2"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "read_as"),
+    [
+        ('[{"role": "user", "content": "q"}]', [{"role": "user", "content": "q"}]),
+        ("[1, 2] sum?", "[1, 2] sum?"),
+        ("[1, 2]", "[1, 2]"),
+        ("[]", "[]"),
+    ],
+)
+def test_a_question_that_is_a_list_of_messages_is_read(cell: str, read_as: object, tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    with path.open("w", newline="") as stream:
+        csv.writer(stream).writerows([["request", "response"], [cell, "a"]])
+    assert events(read(path))[0]["row"]["request"] == read_as
+
+
+def test_an_answer_that_is_the_json_of_a_completion_is_read(tmp_path: Path) -> None:
+    answer = {"choices": [{"message": {"role": "assistant", "content": "a"}}]}
+    path = tmp_path / "rows.csv"
+    with path.open("w", newline="") as stream:
+        csv.writer(stream).writerows([["request", "response"], ["q", json.dumps(answer)]])
+    assert events(read(path))[0]["row"]["response"] == answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        ("ChatCompletion(id='c', choices=[Choice(index=0)])", "is Python's text of an object, and not the answer"),
+        ("content='a' additional_kwargs={} response_metadata={}", "is Python's text of an object, and not the answer"),
+        ("<__main__.Answer object at 0x7f8b3c>", "is Python's text of an object, and not the answer"),
+        ("<Response [200]>", "is Python's text of an object, and not the answer"),
+        ("{'content': 'a'}", "is an object in Python's notation, not JSON"),
+        ("[{'role': 'assistant', 'content': 'a'}]", "is a list in Python's notation, not JSON"),
+    ],
+)
+def test_an_object_as_python_prints_it_is_no_answer(answer: str, problem: str, tmp_path: Path) -> None:
+    """In CSV as well as in JSON, where the text of the object stands in a string."""
+    table = tmp_path / "rows.csv"
+    with table.open("w", newline="") as stream:
+        csv.writer(stream).writerows([["request", "response"], ["q", answer], ["q2", "Point(x=1)"]])
+    lines = tmp_path / "rows.jsonl"
+    lines.write_text(
+        json.dumps({"request": "q", "response": answer}) + '\n{"request": "q2", "response": "Point(x=1)"}\n'
+    )
+    for path in (table, lines):
+        found = read(path)
+        [said] = problems(found, path)
+        assert said.startswith(f"row 1, column 'response': {problem}")
+        assert [event["row"]["request"] for event in events(found)] == ["q2"]
 
 
 def test_a_missing_closing_quote_is_reported(tmp_path: Path) -> None:
