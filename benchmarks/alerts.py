@@ -27,7 +27,13 @@ from traceweir.streams.base.statistics.betting import (
 from traceweir.streams.base.statistics.change_point import MOST_BLOCKS
 from traceweir.streams.base.statistics.intervals import Floats
 from traceweir.streams.base.statistics.rate_intervals import exact_interval
-from traceweir.streams.base.statistics.watched_stream import DAY, LINE_ERROR, Promise, WatchedStream
+from traceweir.streams.base.statistics.watched_stream import (
+    ACCEPTED_LINE_ERROR,
+    DAY,
+    LINE_ERROR,
+    Promise,
+    WatchedStream,
+)
 
 PROMISED_DAYS = 60
 TOLERATED = 0.02
@@ -129,7 +135,10 @@ def detector(world: World, random: np.random.Generator, days: int) -> Seen:
     lines = baselines(world, sessions) - TOLERATED
     growth = log_drop_growth(sessions.values, lines[..., np.newaxis])
     thresholds = np.array(
-        [alarm_threshold(number, PROMISED_DAYS * DAY, LINE_ERROR) for number in world.numbers.tolist()]
+        [
+            alarm_threshold(number, PROMISED_DAYS * DAY, LINE_ERROR + ACCEPTED_LINE_ERROR)
+            for number in world.numbers.tolist()
+        ]
     )
     evidence = np.zeros((len(world.numbers), BETS))
 

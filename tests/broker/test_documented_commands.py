@@ -45,7 +45,9 @@ def ending_commands() -> list[Shown]:
     return [
         command
         for command in shown
-        if command.arguments[0] not in ENDLESS | APART and OF_CHALLENGERS.isdisjoint(command.arguments)
+        if command.arguments[0] not in ENDLESS | APART
+        and command.arguments[:2] != ("alerts", "run")
+        and OF_CHALLENGERS.isdisjoint(command.arguments)
     ]
 
 

@@ -23,9 +23,10 @@ from traceweir.streams.cli.errors import FAILED, NO_DOCUMENT
 from traceweir.streams.cli.record_lines import RecordLines
 from traceweir.streams.cli.terminal import complain, mute_clients, progress_bar
 from traceweir.streams.intake.formats.documents import InputError
-from traceweir.streams.tools.alerts.replay import Replayed, StreamReport, replay
+from traceweir.streams.tools.alerts.replay import Replayed, replay
+from traceweir.streams.tools.alerts.rule_problem import rule_problem
+from traceweir.streams.tools.alerts.rule_stream import StreamReport
 from traceweir.streams.tools.alerts.watched_scores import ScoreSorter
-from traceweir.streams.tools.results.selection import DIMENSIONS, LABEL, is_dimension
 
 MOST_STREAMS = 20
 """How many streams the table lists; `--json` has all."""
@@ -39,7 +40,7 @@ def run_test(results: Path | None, rule: Path | None, since_ms: int | None, *, a
         KafkaUnreachableError: no broker answers.
         ResultsError: the topic is missing or wrong or cannot be read.
     """
-    wanted = DEFAULT_ALERT_RULE if rule is None else _read_rule(rule)
+    wanted = DEFAULT_ALERT_RULE if rule is None else read_rule(rule)
     sorter = ScoreSorter(wanted, None if since_ms is None else since_ms // 60_000)
     bad = _add_topic(sorter, since_ms) if results is None else _add_file(sorter, results)
     scores = sorter.sorted()
@@ -56,7 +57,7 @@ def run_test(results: Path | None, rule: Path | None, since_ms: int | None, *, a
         document = {
             "rule": wanted.model_dump(mode="json", exclude_none=True),
             "alerts": [each.model_dump(by_alias=True) for each in found.alerts],
-            "streams": [_stream_document(each) for each in found.streams],
+            "streams": [stream_document(each) for each in found.streams],
             "unused": dict(scores.unused),
         }
         sys.stdout.write(orjson.dumps(document, option=orjson.OPT_UTC_Z).decode() + "\n")
@@ -96,16 +97,20 @@ def _add_topic(sorter: ScoreSorter, since_ms: int | None) -> int:
     return asyncio.run(read())
 
 
-def _read_rule(path: Path) -> AlertRule:
+def read_rule(path: Path) -> AlertRule:
+    """Returns the rule of a file.
+
+    Raises:
+        InputError: the file cannot be read, or the rule cannot be used.
+    """
     try:
         rule = AlertRule.model_validate_json(path.read_bytes())
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}; check the path") from None
     except ValidationError as error:
         raise InputError(f"{path}: not a rule of alerts: {explain(error)}") from None
-    if unknown := [name for name in rule.by if not is_dimension(name)]:
-        names = ", ".join(printable(name, 100) for name in unknown)
-        raise InputError(f"{path}: by: {names}: no such dimension; there are {', '.join(DIMENSIONS)} and {LABEL}NAME")
+    if (problem := rule_problem(rule)) is not None:
+        raise InputError(f"{path}: {problem}")
     return rule
 
 
@@ -117,7 +122,7 @@ def _print(found: Replayed, rule: AlertRule) -> None:
             table.add_column(title)
         for alert in found.alerts:
             table.add_row(
-                _name(alert.stream),
+                stream_text(alert.stream),
                 "raised" if alert.state == "raised" else f"resolved {_time(alert.occurred_at)}",
                 _time(alert.since),
                 f"{_time(alert.onset.at)}\n{_time(alert.onset.earliest)} to {_time(alert.onset.latest)}",
@@ -128,19 +133,20 @@ def _print(found: Replayed, rule: AlertRule) -> None:
         console.print(table)
         for alert in found.alerts:
             worst = ", ".join(printable(each, 100) for each in alert.sessions)
-            console.print(Text(f"{_name(alert.stream)}: see {worst}"), soft_wrap=True)
+            console.print(Text(f"{stream_text(alert.stream)}: see {worst}"), soft_wrap=True)
     else:
         console.print(Text(f"{printable(rule.id, 100)}: no alert"))
-    _print_streams(console, found.streams)
+    print_streams(console, found.streams)
 
 
-def _print_streams(console: Console, streams: Sequence[StreamReport]) -> None:
+def print_streams(console: Console, streams: Sequence[StreamReport]) -> None:
+    """Prints what is known about streams, the first `MOST_STREAMS` of them."""
     table = Table("stream", "state", box=None, pad_edge=False, header_style="bold")
     for title in ("sessions a day", "baseline", "found in a day"):
         table.add_column(title, justify="right")
     for each in streams[:MOST_STREAMS]:
         table.add_row(
-            _name(each.stream.of_alert()),
+            stream_text(each.stream.of_alert()),
             each.state,
             f"{each.sessions_a_day:,.1f}",
             "-" if each.baseline is None else f"{each.baseline:.3f}{' by hour' if each.rhythm else ''}",
@@ -157,7 +163,8 @@ def _findable(report: StreamReport) -> str:
     return "no change" if report.findable_in_a_day is None else f"{report.findable_in_a_day:.3f} and more"
 
 
-def _name(stream: AlertStream) -> Text:
+def stream_text(stream: AlertStream) -> Text:
+    """Returns the name of a stream."""
     parts = [stream.metric, stream.level, *(f"{name}={value or '-'}" for name, value in stream.slice.items())]
     return Text(" ".join(printable(part, 60) for part in parts))
 
@@ -166,7 +173,8 @@ def _time(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%d %H:%M")
 
 
-def _stream_document(report: StreamReport) -> dict[str, object]:
+def stream_document(report: StreamReport) -> dict[str, object]:
+    """Returns what is known about a stream, as JSON has it."""
     return {
         "stream": report.stream.of_alert().model_dump(),
         "state": report.state,

@@ -29,6 +29,7 @@ def exit_code(error: Exception) -> int | None:
     from traceweir.streams.scoring.embedders.making.errors import ModelMakingError
     from traceweir.streams.scoring.isolation.process import ScoringProcessDiedError
     from traceweir.streams.scoring.judges.errors import JudgeUnavailableError
+    from traceweir.streams.tools.alerts.state_topic import AlertsError
     from traceweir.streams.tools.dead_letters.reader import DeadLettersError
     from traceweir.streams.tools.emit import EmitError
     from traceweir.streams.tools.endpoint.errors import EndpointError
@@ -42,6 +43,7 @@ def exit_code(error: Exception) -> int | None:
     if isinstance(error, ConfigError | InvalidSettingsError | InputError | UnknownMetricError):
         return UNUSABLE
     failures = (
+        AlertsError,
         ConfigTopicError,
         DeadLettersError,
         EmbedderUnavailableError,

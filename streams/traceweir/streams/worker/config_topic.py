@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from aiokafka.errors import KafkaError, ProducerFenced
 
+from traceweir.schemas.alert_rule import AlertRule
 from traceweir.schemas.pushed_config import PushedConfig
 from traceweir.schemas.text import printable
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.base import MAX_OUTPUT_BYTES, Output
+from traceweir.streams.scoring.configs.alert_records import RuleChange, read_alert_change
 from traceweir.streams.scoring.configs.records import (
     FOREIGN_FROM,
     HOME,
@@ -43,6 +45,8 @@ from traceweir.streams.worker.runtime.delivery import (
 from traceweir.streams.worker.runtime.transactions import usable_transactions
 
 ANSWER_TIMEOUT_S = 60.0
+KeyedRecord = tuple[bytes, bytes | None]
+"""Key and value of a record; without a value it is a tombstone."""
 
 
 class ConfigTopicError(Exception):
@@ -63,6 +67,8 @@ class TopicState:
     """All versions of each selector, withdrawals included, by number."""
     by_digest: dict[str, PushedConfig] = field(default_factory=dict)
     """The config of each digest."""
+    alert_rules: dict[str, AlertRule] = field(default_factory=dict)
+    """The pushed rules of alerts, by id."""
     problems: list[str] = field(default_factory=list)
     """A sentence for each record that cannot be read."""
     newer: dict[ConfigKey, str] = field(default_factory=dict)
@@ -75,12 +81,22 @@ class TopicState:
         named: ConfigKey | None = None
         try:
             named = read_key(partition, key)
+            if named.kind == "alerts":
+                self._put_alerts(key or b"", value)
+                return
             self.newer.pop(named, None)
             self._put(read_value(named, value))
         except UnreadableConfigError as error:
             self.problems.append(f"the record at {partition}/{offset} is never in effect: {error}")
             if named is not None:
                 self._put_unread(named, error)
+
+    def _put_alerts(self, key: bytes, value: bytes | None) -> None:
+        if isinstance(change := read_alert_change(key, value), RuleChange):
+            if change.rule is None:
+                self.alert_rules.pop(change.rule_id, None)
+            else:
+                self.alert_rules[change.rule_id] = change.rule
 
     def _put(self, found: ConfigRecord) -> None:
         kind, selector, *_ = found.key
@@ -190,6 +206,30 @@ async def push(settings: Settings, decide: Callable[[TopicState], PushedConfig |
         ConfigTopicError: the topic is missing or wrong, another push has begun, the version is too large, or the brokers
             accept no records.
     """
+    pushed: PushedConfig | None = None
+
+    def records(state: TopicState) -> Sequence[KeyedRecord]:
+        nonlocal pushed
+        pushed = decide(state)
+        return () if pushed is None else records_of(pushed)
+
+    await write_records(settings, records)
+    return pushed
+
+
+async def write_records(settings: Settings, decide: Callable[[TopicState], Sequence[KeyedRecord]]) -> None:
+    """Writes records to the topic together, and reads before what it says.
+
+    Args:
+        settings: Where Kafka is.
+        decide: Returns the records to write, as pairs of key and value, from what the topic says.
+
+    Raises:
+        KafkaUnreachableError: no broker answers.
+        NotReadyError: the settings require transactions that the broker lacks.
+        ConfigTopicError: the topic is missing or wrong, another push has begun, a record is too large, or the brokers
+            accept no records.
+    """
     embedded = is_embedded(await asyncio.to_thread(reach, settings))
     # Before a producer starts, because its transactional id fences others.
     if problems := await asyncio.to_thread(check_partitions, settings, [settings.topics.configs]):
@@ -205,16 +245,14 @@ async def push(settings: Settings, decide: Callable[[TopicState], PushedConfig |
         # First: it fences other pushes, so that the state is complete.
         await _within_time(settings, delivery.start())
         state = await read_topic(settings, up_to_all=True)
-        pushed = decide(state)
-        if pushed is None:
-            return None
-        outputs = [Output(settings.topics.configs, HOME, key, value) for key, value in records_of(pushed)]
+        outputs = [Output(settings.topics.configs, HOME, key, value) for key, value in decide(state)]
+        if not outputs:
+            return
         if (size := max(len(output.key or b"") + len(output.value or b"") for output in outputs)) > MAX_OUTPUT_BYTES:
             raise ConfigTopicError(
                 f"the config takes {size} bytes; a record has {MAX_OUTPUT_BYTES} at most. Shorten its prompts and patterns"
             )
         await _within_time(settings, delivery.send({}, outputs, {}))
-        return pushed
     finally:
         await stop_in_time(delivery)
 

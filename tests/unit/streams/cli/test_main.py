@@ -33,7 +33,7 @@ COMMANDS = [
     "config withdraw",
     "shadow",
     *("judge agree", "judge check", "judge try"),
-    "alerts test",
+    *("alerts run", "alerts test", "alerts push", "alerts withdraw", "alerts list", "alerts accept"),
     *("trust agreement", "trust plan", "trust rate"),
     "embedder optimize",
     "embedder distill",

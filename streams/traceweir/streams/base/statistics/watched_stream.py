@@ -1,13 +1,11 @@
 """Watches one stream of scores: learns a baseline, raises an alarm if the mean drops, and resolves it if it recovers.
 
 A step is a minute of the stream's clock, or more if the promise says so. Its values are independent: the caller gives one
-value a session, once a day. The state has a fixed size, and is equal after equal values, whatever their order within a
-minute.
+value a session, once a day. The state is bounded, and is equal after equal values, whatever their order within a minute.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,19 +29,23 @@ from traceweir.streams.base.statistics.betting import (
     log_rise_growth,
     stream_weight,
 )
-from traceweir.streams.base.statistics.change_point import COLUMNS, MOST_BLOCKS, Changed, changed, no_blocks, with_step
+from traceweir.streams.base.statistics.change_point import COLUMNS, Changed, changed, no_blocks, with_step
 from traceweir.streams.base.statistics.intervals import Floats
 
 DAY = 1_440
 """Steps of a day."""
 LINE_ERROR = 0.02
-"""Probability that the line of any stream of a rule is too high; it is inside the promise."""
+"""Probability that the line of the first baseline of any stream of a rule is too high; it is inside the promise."""
+ACCEPTED_LINE_ERROR = 0.02
+"""The same of all later baselines of all streams together."""
 BASELINE_ERROR = 0.0075
 """How often the baseline's mean is outside the interval that an effect is computed from."""
 LEAST_BASELINE = 50
 """Fewer values are no baseline: the stream learns until it has so many, and the stated days are over."""
 _PARTS = (5, BETS, HOURS * SUMS)
 """Sizes of the parts of a state in front of its blocks."""
+_NONE = -1.0
+"""Stands for no minute in a state; a minute is not negative."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ class WatchedStream:
         """
         self._number = number
         self._promise = promise
+        self._baselines = 1
         self._first: int | None = None
         self._sums = np.zeros((HOURS, SUMS))
         self._lines: BaselineLines | None = None
@@ -103,7 +106,12 @@ class WatchedStream:
         self._evidence = np.zeros(BETS)
         self._blocks = no_blocks()
         steps = promise.days_between_false_alarms * DAY / promise.step_minutes
-        self._threshold = alarm_threshold(number, steps, LINE_ERROR)
+        self._threshold = alarm_threshold(number, steps, LINE_ERROR + ACCEPTED_LINE_ERROR)
+
+    @property
+    def number(self) -> int:
+        """The number among the streams of the rule, from 1."""
+        return self._number
 
     @property
     def is_raised(self) -> bool:
@@ -161,17 +169,30 @@ class WatchedStream:
         self._blocks = no_blocks()
         return said
 
+    def learn_anew(self) -> None:
+        """Forgets what was usual, and learns it again from the next step on. An alarm ends without being resolved.
+
+        The promise still holds, however often this is done: the evidence only becomes smaller, and the lines of all
+        baselines together share their errors, by the number of the stream and that of the baseline.
+        """
+        self._baselines += 1
+        self._first = None
+        self._sums = np.zeros((HOURS, SUMS))
+        self._lines = None
+        self._raised = False
+        self._evidence = np.zeros(BETS)
+        self._blocks = no_blocks()
+
     def to_bytes(self) -> bytes:
-        """Returns the state, always of the same size."""
+        """Returns the state, at most 12 kB."""
         head = [
             self._number,
-            math.nan if self._first is None else self._first,
+            self._baselines,
+            _NONE if self._first is None else self._first,
             self._lines is not None,
             self._raised,
-            len(self._blocks),
         ]
-        empty = np.zeros((MOST_BLOCKS - len(self._blocks)) * COLUMNS)
-        parts = (head, self._evidence, self._sums.ravel(), self._blocks.ravel(), empty)
+        parts = (head, self._evidence, self._sums.ravel(), self._blocks.ravel())
         return np.concatenate(parts).astype("<f8").tobytes()
 
     @classmethod
@@ -179,17 +200,19 @@ class WatchedStream:
         """Returns the stream whose state `to_bytes` returned; the promise is that of its rule."""
         head, evidence, sums, blocks = np.split(np.frombuffer(state, "<f8").astype(float), np.cumsum(_PARTS))
         stream = cls(int(head[0]), promise)
-        stream._first = None if math.isnan(head[1]) else int(head[1])
+        stream._baselines = int(head[1])
+        stream._first = None if head[2] == _NONE else int(head[2])
         stream._evidence = evidence
         stream._sums = sums.reshape(HOURS, SUMS)
-        stream._blocks = blocks.reshape(-1, COLUMNS)[: int(head[4])]
-        stream._raised = bool(head[3])
-        if head[2]:
+        stream._blocks = blocks.reshape(-1, COLUMNS)
+        stream._raised = bool(head[4])
+        if head[3]:
             stream._lines = stream._learnt_lines()
         return stream
 
     def _learnt_lines(self) -> BaselineLines:
-        return baseline_lines(self._sums, LINE_ERROR * stream_weight(self._number))
+        error = LINE_ERROR if self._baselines == 1 else ACCEPTED_LINE_ERROR * stream_weight(self._baselines - 1)
+        return baseline_lines(self._sums, error * stream_weight(self._number))
 
     def _learnt(self, minute: int) -> bool:
         over = self._first is not None and minute - self._first >= self._promise.baseline_days * DAY

@@ -19,9 +19,11 @@ HOME = 0
 """The partition of all records: one partition gives all configs one order."""
 VERSION = "version:"
 DIGEST = "digest:"
+ALERTS = "alerts:"
+"""What the keys of records begin with that are about alerts (`alert_records`) and no configs."""
 UNPUSHED = 0
 """The version in a record of the kind `digest` that a worker wrote."""
-Kind = Literal["current", "version", "digest"]
+Kind = Literal["current", "version", "digest", "alerts"]
 _MAX_DIGITS = 18
 FOREIGN_FROM = 10 ** (_MAX_DIGITS - 1)
 """Versions are counted one by one. Such a number is of another program, and the numbers after it would be too long."""
@@ -43,7 +45,7 @@ class ConfigKey(NamedTuple):
 
     kind: Kind
     selector: str | None = None
-    """None for the kind `digest`."""
+    """None for the kinds `digest` and `alerts`."""
     version: int | None = None
     """The number of the version; None for the other kinds."""
     digest: str | None = None
@@ -74,6 +76,8 @@ def parsed_key(text: str) -> ConfigKey:
     >>> parsed_key("*").kind, parsed_key("digest:3f2a91").digest
     ('current', '3f2a91')
     """
+    if text.startswith(ALERTS):
+        return ConfigKey("alerts")
     if text.startswith(DIGEST):
         return ConfigKey("digest", digest=text.removeprefix(DIGEST))
     if text.startswith(VERSION):

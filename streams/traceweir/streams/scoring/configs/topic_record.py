@@ -48,7 +48,7 @@ class ParsedRecord:
     key: ConfigKey | None
     """What the key says; None if it says nothing."""
     found: ConfigRecord | None
-    """The content; None if it cannot be read."""
+    """The content; None if it cannot be read, or is about alerts."""
     document: ConfigDocument | None
     """The config; None if the record has none, or cannot be read."""
     problem: str | None
@@ -67,6 +67,8 @@ def parsed(record: TopicRecord) -> ParsedRecord:
     key = None
     try:
         key = read_key(record.partition, record.key)
+        if key.kind == "alerts":
+            return ParsedRecord(record, key, None, None, None)
         found = read_value(key, record.value)
         document = None
         if found.pushed is not None and found.pushed.config is not None:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from operator import attrgetter
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from traceweir.schemas.alert import AlertStream
 from traceweir.schemas.alert_rule import AlertRule
-from traceweir.schemas.score import GATE, Score, reported_status
+from traceweir.schemas.score import GATE, reported_status
 from traceweir.streams.base.canary_app import CANARY_APP
 from traceweir.streams.base.statistics.intervals import Floats
 from traceweir.streams.base.statistics.watched_stream import DAY
 from traceweir.streams.tools.results.selection import dimension_of
 
-SessionsOfMinute = tuple[int, list[str], Floats]
-"""A minute since 1970, the sessions that count in it, and a value of each."""
 SUSPECTS = ("agent_version", "model", "judge", "scorer_version", "config_digest")
 """The fields of a score whose change can be the cause of an alarm."""
 
@@ -51,6 +52,52 @@ class WatchedScore:
     """Values of the fields `SUSPECTS`."""
 
 
+class Minute(NamedTuple):
+    """What a stream learns in a minute."""
+
+    number: int
+    """Minutes since 1970."""
+    sessions: Sequence[str]
+    """The sessions that count in it; there can be none."""
+    values: Floats
+    """A value of each, from 0 to 1; a drop of it is bad."""
+    suspects: Collection[tuple[str | None, ...]]
+    """Values of the fields `SUSPECTS` of its scores, also of those whose session does not count."""
+
+
+class Watchable(Protocol):
+    """What is read of a score: a Score, or an outline of it."""
+
+    @property
+    def result_id(self) -> str: ...
+    @property
+    def revision(self) -> int: ...
+    @property
+    def attempt(self) -> int: ...
+    @property
+    def session_id(self) -> str: ...
+    @property
+    def level(self) -> str: ...
+    @property
+    def metric(self) -> str: ...
+    @property
+    def value(self) -> float | None: ...
+    @property
+    def threshold(self) -> float | None: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def not_evaluated_because(self) -> str | None: ...
+    @property
+    def cause(self) -> str | None: ...
+    @property
+    def app_name(self) -> str | None: ...
+    @property
+    def labels(self) -> Mapping[str, str] | None: ...
+    @property
+    def occurred_at(self) -> datetime: ...
+
+
 @dataclass(frozen=True, slots=True)
 class SortedScores:
     """The streams of a rule, in the order of their first scores, and the scores that do not count."""
@@ -81,14 +128,14 @@ class ScoreSorter:
         self.seen = 0
         """How many scores were added, whether they count or not."""
 
-    def add(self, score: Score) -> None:
+    def add(self, score: Watchable) -> None:
         """Takes a score."""
         self.seen += 1
         rule = self._rule
-        minute = int(score.occurred_at.timestamp()) // 60
-        if not _fits(score, rule) or (self._since_minute is not None and minute < self._since_minute):
+        minute = minute_of(score)
+        if not fits(score, rule) or (self._since_minute is not None and minute < self._since_minute):
             return
-        value = _value(score, rule)
+        value = watched_value(score, rule)
         if isinstance(value, str):
             self._unused[value] += 1
             return
@@ -98,11 +145,8 @@ class ScoreSorter:
             self._unused["an earlier revision or attempt counts"] += 1
             if known[0] <= order:
                 return
-        name = StreamName(
-            score.metric, score.level, tuple((each, str(dimension_of(score, each) or "")) for each in rule.by)
-        )
-        fields = tuple(getattr(score, field) for field in SUSPECTS)
-        self._first[score.result_id] = order, name, WatchedScore(minute, score.session_id, value, fields)
+        watched = WatchedScore(minute, score.session_id, value, suspects_of(score))
+        self._first[score.result_id] = order, stream_name(score, rule), watched
 
     def sorted(self) -> SortedScores:
         """Returns the streams, in the order of their first scores."""
@@ -115,8 +159,8 @@ class ScoreSorter:
         return SortedScores({name: found[name] for name in by_appearance}, dict(sorted(self._unused.items())))
 
 
-def session_values(scores: Sequence[WatchedScore]) -> list[SessionsOfMinute]:
-    """Returns each minute with the sessions that count in it, and their values.
+def minutes_of(scores: Sequence[WatchedScore]) -> list[Minute]:
+    """Returns each minute that has scores, with the sessions that count in it.
 
     Results of a session resemble each other, so a session counts once a day, with the mean of its first minute of the day.
 
@@ -124,27 +168,56 @@ def session_values(scores: Sequence[WatchedScore]) -> list[SessionsOfMinute]:
         scores: The scores of a stream, in the order of their minutes.
     """
     by_minute: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    minute_of: dict[str, int] = {}
+    suspects: dict[int, set[tuple[str | None, ...]]] = defaultdict(set)
+    first: dict[str, int] = {}
     day = -1
     for score in scores:
         if score.minute // DAY != day:
             day = score.minute // DAY
-            minute_of.clear()
-        if minute_of.setdefault(score.session, score.minute) == score.minute:
+            first.clear()
+        suspects[score.minute].add(score.suspects)
+        if first.setdefault(score.session, score.minute) == score.minute:
             by_minute[score.minute][score.session].append(score.value)
     return [
-        (minute, list(sessions), np.array([sum(each) / len(each) for each in sessions.values()]))
-        for minute, sessions in by_minute.items()
+        Minute(minute, list(sessions), means(sessions.values()), found)
+        for minute, found in suspects.items()
+        for sessions in (by_minute[minute],)
     ]
 
 
-def _fits(score: Score, rule: AlertRule) -> bool:
+def means(values: Iterable[Sequence[float]]) -> Floats:
+    """Returns the mean of the values of each session, whatever their order is."""
+    return np.array([sum(sorted(each)) / len(each) for each in values])
+
+
+def minute_of(score: Watchable) -> int:
+    """Returns the minute of a score, since 1970."""
+    return int(score.occurred_at.timestamp()) // 60
+
+
+def stream_name(score: Watchable, rule: AlertRule) -> StreamName:
+    """Returns the name of the stream that a score belongs to."""
+    slices = tuple((each, str(dimension_of(score, each) or "")) for each in rule.by)
+    return StreamName(score.metric, score.level, slices)
+
+
+def suspects_of(score: Watchable) -> tuple[str | None, ...]:
+    """Returns the values of the fields `SUSPECTS`."""
+    found: tuple[str | None, ...] = _suspects(score)
+    return found
+
+
+_suspects = attrgetter(*SUSPECTS)
+
+
+def fits(score: Watchable, rule: AlertRule) -> bool:
+    """Returns whether a score is of those that a rule is about."""
     if score.app_name == CANARY_APP or (score.metric == GATE and rule.metric != GATE):
         return False
     return rule.metric in {None, score.metric} and rule.level in {None, score.level}
 
 
-def _value(score: Score, rule: AlertRule) -> float | str:
+def watched_value(score: Watchable, rule: AlertRule) -> float | str:
     """Returns the value of a score, turned so that a drop is bad, or why it has none."""
     if score.not_evaluated_because == "sampled_out" or score.cause == "settling":
         return "sampled out, or asked later"

@@ -383,6 +383,39 @@ TRUST_TIME = Instrument(
 
 TRUST = (TRUST_LABELS, TRUST_TPR, TRUST_TNR, TRUST_RAW, TRUST_CORRECTED, TRUST_TIME)
 """The metrics of `traceweir dashboard`, which serves them itself."""
+# --- Of `traceweir alerts run`
+
+ALERTS_RAISED = Instrument(
+    "traceweir.alerts.raised",
+    "gauge",
+    "{alert}",
+    "Alerts that are raised now, for Alertmanager; a rule, metric and level without one is left out. Only the process that "
+    "watches reports them.",
+    ("rule", "metric", "level"),
+)
+ALERTS_SCORES = Instrument(
+    "traceweir.alerts.scores",
+    "counter",
+    "{score}",
+    "What `traceweir alerts run` did with scores: `read`; `late`, which it counted in a later minute; `unwatched`, of streams "
+    "beyond the most that a rule can have; and `unreadable`.",
+    ("event",),
+)
+ALERTS_LAG = Instrument(
+    "traceweir.alerts.lag",
+    "gauge",
+    "{record}",
+    "Records of the topic of results that the process which watches has not read.",
+)
+ALERTS_READY = Instrument(
+    "traceweir.alerts.ready",
+    "gauge",
+    "1",
+    "1 if the process watches, or waits to take over, and a broker answers, else 0.",
+)
+
+ALERTS = (ALERTS_RAISED, ALERTS_SCORES, ALERTS_LAG, ALERTS_READY)
+"""The metrics of `traceweir alerts run`."""
 CATALOGUE: tuple[Instrument, ...] = (
     READ, RECORDS, PRODUCED, EVENTS, DEAD_LETTERS, SCORES, SCORE_VALUE, FRESHNESS, DECISIONS, REJECTIONS,
     JUDGE_TOKENS, JUDGE_COST, JUDGE_CACHED, JUDGE_DURATION, JUDGE_FAILURES, JUDGE_BREAKER, JUDGE_UNFIT, JUDGE_BUDGET_LEFT,

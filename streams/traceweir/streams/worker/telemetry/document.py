@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from traceweir.streams.worker.telemetry.catalogue import CANARY, CATALOGUE, EXPORT, TRUST, Instrument
+from traceweir.streams.worker.telemetry.catalogue import ALERTS, CANARY, CATALOGUE, EXPORT, TRUST, Instrument
 
 PAGE = Path("docs/telemetry.md")
 _BEGIN = "<!-- metrics: begin -->\n"
@@ -15,7 +15,7 @@ _END = "<!-- metrics: end -->\n"
 def table() -> str:
     """Returns the table of all metrics in Markdown."""
     head = "| Prometheus | OpenTelemetry | kind | unit | attributes | meaning |\n|---|---|---|---|---|---|\n"
-    return head + "".join(map(_row, (*CATALOGUE, *CANARY, *EXPORT, *TRUST)))
+    return head + "".join(map(_row, (*CATALOGUE, *CANARY, *EXPORT, *TRUST, *ALERTS)))
 
 
 def main(arguments: list[str]) -> int:

@@ -310,3 +310,12 @@ def test_a_version_that_is_written_after_a_bad_record_does_not_count_in_its_plac
     read(together, *records)
     settled(together)
     assert one_by_one.current == together.current == (("*", config_id(OTHER)),)
+
+
+def test_records_about_alerts_are_no_configs_and_no_bad_records() -> None:
+    log = log_of()
+    log.take(record(0, GOOD))
+    for offset, (key, value) in enumerate([(b"alerts:rule:r", b"{"), (b"alerts:rule:r", None), (b"alerts:x", b"")], 1):
+        log.take(Message("configs", 0, offset, 0, key, value))
+    assert log.current == (("*", config_id(GOOD)),)
+    assert (log.bad_records, log.problems, log.position) == ([], [], 4)

@@ -13,7 +13,7 @@ from traceweir.schemas.alert_rule import DEFAULT_ALERT_RULE, AlertRule
 from traceweir.schemas.score import Score
 from traceweir.streams.base.canary_app import CANARY_APP
 from traceweir.streams.tools.alerts.replay import Replayed, replay
-from traceweir.streams.tools.alerts.watched_scores import ScoreSorter, SortedScores, session_values
+from traceweir.streams.tools.alerts.watched_scores import ScoreSorter, SortedScores, minutes_of
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 CHANGE = START + timedelta(days=9)
@@ -154,7 +154,7 @@ def test_a_session_counts_once_a_day_with_the_mean_of_its_first_minute() -> None
         for number, (minute, passed) in enumerate([(0, True), (0, False), (5, False), (1_440, True)])
     ]
     ((kept),) = sorted_scores(scores, DEFAULT_ALERT_RULE).streams.values()
-    assert [values.tolist() for _, _, values in session_values(kept)] == [[0.5], [1.0]]
+    assert [each.values.tolist() for each in minutes_of(kept) if len(each.values)] == [[0.5], [1.0]]
 
 
 def test_streams_are_numbered_by_their_first_score_and_split_by_the_slice() -> None:

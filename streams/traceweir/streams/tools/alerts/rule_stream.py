@@ -1,0 +1,240 @@
+"""Watches one stream of a rule: says what an alert says when the detector does, and keeps what that needs, bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+import msgspec
+
+from traceweir.schemas.alert import (
+    MOST_SUSPECTS,
+    Alert,
+    AlertEffect,
+    AlertOnset,
+    AlertSuspect,
+    alert_id,
+)
+from traceweir.schemas.alert_rule import AlertRule
+from traceweir.streams.base.statistics.change_point import Changed
+from traceweir.streams.base.statistics.watched_stream import DAY, Promise, StreamAlarm, WatchedStream
+from traceweir.streams.tools.alerts.verdict import verdict_of
+from traceweir.streams.tools.alerts.watched_scores import SUSPECTS, Minute, StreamName
+from traceweir.streams.tools.alerts.worst_sessions import WorstSession, with_minute, worst_since
+
+MOST_VALUES = 50
+"""A field with more values in a stream is no suspect any more: new values come all the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamReport:
+    """What is known about a stream."""
+
+    stream: StreamName
+    state: Literal["learning", "watched", "raised"]
+    sessions_a_day: float
+    baseline: float | None
+    """Rate, share or mean of the baseline; None without a session."""
+    rhythm: bool
+    """Whether the hours of a day differ, so that each has a baseline of its own."""
+    findable_in_a_day: float | None
+    """The smallest change that the sessions of a day show, about; None if none is, or while the stream learns."""
+
+
+class _Row(msgspec.Struct, array_like=True):
+    name: tuple[str, str, tuple[tuple[str, str], ...]]
+    detector: bytes
+    first: int | None
+    last: int
+    sessions: int
+    first_seen: tuple[dict[str, int] | None, ...]
+    worst: list[WorstSession]
+    alert: bytes | None
+
+
+class RuleStream:
+    """A stream of a rule.
+
+    Args:
+        number: From 1, by first appearance among the streams of the rule.
+        rule: The rule.
+        name: What the stream is about.
+    """
+
+    def __init__(self, number: int, rule: AlertRule, name: StreamName) -> None:
+        self.name = name
+        self._rule = rule
+        self._detector = WatchedStream(number, _promise(rule))
+        self._first: int | None = None
+        self._last = 0
+        self._sessions = 0
+        self._first_seen: list[dict[str, int] | None] = [{} for _ in SUSPECTS]
+        self._worst: list[WorstSession] = []
+        self._alert: Alert | None = None
+
+    @property
+    def number(self) -> int:
+        """The number of the stream, which it keeps."""
+        return self._detector.number
+
+    @property
+    def alert(self) -> Alert | None:
+        """The alert that is raised now; None if none is."""
+        return self._alert
+
+    def step(self, minute: Minute) -> Alert | None:
+        """Takes a minute, later than all before; returns the alert that is raised or resolved by it."""
+        self._note_suspects(minute.number, minute.suspects)
+        if not len(minute.values):
+            return None
+        if self._first is None:
+            self._first = minute.number
+        self._last = minute.number
+        self._sessions += len(minute.sessions)
+        is_raised = self._alert is not None
+        said = self._detector.step(minute.number, minute.values)
+        if self._detector.lines is not None and not is_raised:
+            self._worst = with_minute(self._worst, minute.number, minute.sessions, minute.values)
+        if said is None:
+            return None
+        if said.state == "resolved":
+            return self._resolved(said.at)
+        self._alert = self._raised(said)
+        self._worst = []
+        return self._alert
+
+    def accept(self, minute: int) -> Alert | None:
+        """Learns anew what is usual, from the next minute on; returns the alert that this resolves."""
+        self._detector.learn_anew()
+        self._worst = []
+        return self.end(minute)
+
+    def end(self, minute: int) -> Alert | None:
+        """Resolves the alert of a stream that nobody watches any more; returns it, or None if none is raised."""
+        return None if self._alert is None else self._resolved(minute)
+
+    def report(self) -> StreamReport:
+        """Returns what is known about the stream."""
+        days = max((self._last - (self._first or self._last)) / DAY, 1.0)
+        a_day = self._sessions / days
+        lines = self._detector.lines
+        state: Literal["learning", "watched", "raised"] = "watched" if self._alert is None else "raised"
+        return StreamReport(
+            self.name,
+            "learning" if lines is None else state,
+            a_day,
+            self._shown_mean(),
+            lines is not None and lines.rhythm,
+            self._detector.findable_drop(a_day),
+        )
+
+    def to_bytes(self) -> bytes:
+        """Returns the state."""
+        return msgspec.msgpack.encode(
+            _Row(
+                (self.name.metric, self.name.level, self.name.slice),
+                self._detector.to_bytes(),
+                self._first,
+                self._last,
+                self._sessions,
+                tuple(self._first_seen),
+                self._worst,
+                None if self._alert is None else self._alert.wire(),
+            )
+        )
+
+    @classmethod
+    def from_bytes(cls, state: bytes, rule: AlertRule) -> RuleStream:
+        """Returns the stream whose state `to_bytes` returned.
+
+        Raises:
+            msgspec.MsgspecError: the state has another form.
+        """
+        row = _read_row(state)
+        stream = cls(1, rule, StreamName(*row.name))
+        stream._detector = WatchedStream.from_bytes(row.detector, _promise(rule))
+        stream._first = row.first
+        stream._last = row.last
+        stream._sessions = row.sessions
+        stream._first_seen = list(row.first_seen)
+        stream._worst = row.worst
+        stream._alert = None if row.alert is None else Alert.model_validate_json(row.alert)
+        return stream
+
+    def _note_suspects(self, minute: int, found: Collection[tuple[str | None, ...]]) -> None:
+        for place, known in enumerate(self._first_seen):
+            if known is None:
+                continue
+            for values in found:
+                value = values[place]
+                if value is not None:
+                    known.setdefault(value, minute)
+            if len(known) > MOST_VALUES:
+                self._first_seen[place] = None
+
+    def _raised(self, said: StreamAlarm) -> Alert:
+        change = said.change
+        effect = said.effect
+        assert change is not None  # noqa: S101  # an alarm has both
+        assert effect is not None  # noqa: S101
+        rule = self._rule
+        if rule.bad_direction == "rise":
+            effect = (-effect[0], -effect[2], -effect[1])
+        stream = self.name.of_alert()
+        suspects = self._suspects(change)
+        return Alert(
+            alert_id=alert_id(rule.id, stream, change.at),
+            rule=rule.id,
+            what=rule.what,
+            stream=stream,
+            state="raised",
+            since=moment_of(said.at),
+            onset=AlertOnset(
+                at=moment_of(change.at), earliest=moment_of(change.earliest), latest=moment_of(change.latest)
+            ),
+            baseline=self._shown_mean() or 0.0,
+            effect=AlertEffect(estimate=effect[0], low=effect[1], high=effect[2]),
+            sessions_since=change.values,
+            verdict=verdict_of(suspects),
+            sessions=tuple(each.session for each in worst_since(self._worst, change.at)),
+            suspects=suspects,
+            occurred_at=moment_of(said.at),
+        )
+
+    def _resolved(self, minute: int) -> Alert:
+        alert = self._alert
+        assert alert is not None  # noqa: S101  # only an alert that is raised is resolved
+        self._alert = None
+        at = max(moment_of(minute), alert.since)
+        return alert.model_copy(update={"state": "resolved", "occurred_at": at})
+
+    def _suspects(self, change: Changed) -> tuple[AlertSuspect, ...]:
+        near = sorted(
+            (abs(minute - change.at), field, value, minute)
+            for field, known in zip(SUSPECTS, self._first_seen, strict=True)
+            for value, minute in (known or {}).items()
+            if change.earliest <= minute <= change.latest
+        )
+        return tuple(
+            AlertSuspect(field=field, value=value, first_seen=moment_of(minute))
+            for _, field, value, minute in near[:MOST_SUSPECTS]
+        )
+
+    def _shown_mean(self) -> float | None:
+        """Returns the mean of the baseline as people know it: a rise is watched as a drop of 1 less the value."""
+        _, mean = self._detector.baseline
+        return 1 - mean if mean is not None and self._rule.bad_direction == "rise" else mean
+
+
+def moment_of(minute: int) -> datetime:
+    """Returns the time of a minute since 1970."""
+    return datetime.fromtimestamp(minute * 60, UTC)
+
+
+def _promise(rule: AlertRule) -> Promise:
+    return Promise(rule.tolerated_change, rule.days_between_false_alarms, rule.baseline_days)
+
+
+_read_row = msgspec.msgpack.Decoder(_Row).decode

@@ -1,0 +1,120 @@
+"""Defines the rows of the topic `alerts-state`: what a process must know that takes over the watch.
+
+The keys are `head`; `stream/RULE/NUMBER` with the detector of each stream; `open/NUMBER` with scores whose minute is not
+over; and `seen/NUMBER` with the digests of sessions that have counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+FORMAT = 1
+"""The form of all rows. A process with another form does not use them."""
+_HEAD = b"head"
+_STREAM = b"stream/"
+_OPEN = b"open/"
+_SEEN = b"seen/"
+
+
+class StateFormatError(ValueError):
+    """Another version of Traceweir has written the state; the message states the way out."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Up to where a state has read its topics."""
+
+    results: dict[int, int] = {}
+    """The offset of the next record of `results`, by partition."""
+    results_id: str | None = None
+    """The id of that topic; None from a broker without ids."""
+    configs: int = 0
+    """The offset of the next record of `configs`."""
+
+
+class Head(msgspec.Struct, frozen=True):
+    """What is not about a single stream."""
+
+    place: Place
+    pushed: dict[str, str]
+    """The pushed rules as JSON, by id."""
+    times: dict[int, int]
+    """The latest minute that was read, by partition."""
+    closed: int | None
+    """The last minute that is over."""
+    format: int = FORMAT
+
+    def row(self) -> tuple[bytes, bytes]:
+        """Returns the row."""
+        return _HEAD, msgspec.msgpack.encode(self)
+
+
+@dataclass(slots=True)
+class StateRows:
+    """The rows of a state, by kind."""
+
+    head: Head | None = None
+    streams: list[tuple[str, bytes]] = field(default_factory=list)
+    """The id of the rule and the state of each stream, in the order of their numbers."""
+    open: dict[int, bytes] = field(default_factory=dict)
+    seen: dict[int, bytes] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, rows: Mapping[bytes, bytes]) -> StateRows:
+        """Returns the rows by kind.
+
+        Raises:
+            StateFormatError: another version of Traceweir has written them.
+        """
+        found = cls()
+        if _HEAD not in rows:
+            return found
+        written = _read_format(rows[_HEAD]).format
+        if written != FORMAT:
+            raise StateFormatError(
+                f"the state of the alerts has the format {written}, and this version of Traceweir reads {FORMAT}: start the "
+                "version that wrote it; or delete the topic alerts-state, run `traceweir topics create`, and all streams are "
+                "learnt again from the topic of results"
+            )
+        found.head = _read_head(rows[_HEAD])
+        streams: dict[tuple[str, int], bytes] = {}
+        for key, row in rows.items():
+            kind, _, rest = key.partition(b"/")
+            if kind == b"stream":
+                rule, _, number = rest.rpartition(b"/")
+                streams[rule.decode(), int(number)] = row
+            elif kind == b"open":
+                found.open[int(rest)] = row
+            elif kind == b"seen":
+                found.seen[int(rest)] = row
+        found.streams = [(rule, row) for (rule, _), row in sorted(streams.items())]
+        return found
+
+
+class _Format(msgspec.Struct):
+    format: int
+
+
+_read_format = msgspec.msgpack.Decoder(_Format).decode
+_read_head = msgspec.msgpack.Decoder(Head).decode
+
+
+def stream_key(rule: str, number: int) -> bytes:
+    """Returns the key of a stream's row.
+
+    >>> stream_key("r/1", 2)
+    b'stream/r/1/2'
+    """
+    return _STREAM + f"{rule}/{number}".encode()
+
+
+def open_key(number: int) -> bytes:
+    """Returns the key of a row of scores."""
+    return _OPEN + str(number).encode()
+
+
+def seen_key(number: int) -> bytes:
+    """Returns the key of a row of digests."""
+    return _SEEN + str(number).encode()

@@ -1,0 +1,125 @@
+"""Alerts on the embedded broker: raised and resolved once, listed, accepted; rules are pushed and withdrawn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.support.alert_story import RULE, replayed, story
+from tests.support.alerting import last_of_each, listed, until, watching
+from tests.support.command_line import Ended, Run
+from tests.support.results import put_scores
+
+from traceweir.schemas.alert import Alert
+from traceweir.schemas.score import Score
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
+from traceweir.streams.worker.kafka.topic_admin import create_topics
+
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.usefixtures("restored_fetcher"),
+    pytest.mark.xdist_group("alerts"),
+    pytest.mark.slow,
+]
+
+AlertsCommand = Callable[..., Ended]
+STORY = story()
+
+
+@pytest.fixture
+def settings(embedded_broker: EmbeddedBroker) -> Settings:
+    settings = Settings(kafka_bootstrap_servers=embedded_broker.bootstrap_servers, session_timeout_s=4.0)
+    create_topics(settings)
+    return settings
+
+
+@pytest.fixture
+def alerts(settings: Settings, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AlertsCommand:
+    """Returns a function that runs `traceweir alerts` on that broker."""
+    monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", settings.kafka_bootstrap_servers)
+    monkeypatch.chdir(tmp_path)
+    Path("rule.json").write_text(RULE.model_dump_json(exclude_none=True), "utf-8")
+    return lambda *arguments: run("alerts", *arguments)
+
+
+def put(settings: Settings, scores: list[Score]) -> None:
+    put_scores(settings.kafka_bootstrap_servers, scores)
+
+
+def parts_of_story(alert: Alert) -> tuple[list[Score], list[Score]]:
+    """The scores up to an hour after the alert was raised, and the others."""
+    first = [each for each in STORY if (each.occurred_at - alert.since).total_seconds() <= 3_600]
+    return first, STORY[len(first) :]
+
+
+async def in_thread(alerts: AlertsCommand, *arguments: str) -> Ended:
+    return await asyncio.to_thread(alerts, *arguments)
+
+
+async def test_alerts_are_those_of_a_replay_each_once_also_after_a_restart(
+    settings: Settings, alerts: AlertsCommand
+) -> None:
+    assert (await in_thread(alerts, "push", "rule.json")).code == 0
+    (expected,) = replayed(STORY).values()
+    assert expected.state == "resolved"
+    first, rest = parts_of_story(expected)
+    put(settings, first)
+    async with watching(settings):
+        (raised,) = await until(settings, lambda states: states["raised"] == 1)
+    assert raised == expected.model_copy(update={"state": "raised", "occurred_at": expected.since})
+    put(settings, rest)
+    async with watching(settings) as watcher:
+        found = await until(settings, lambda states: states["resolved"] == 1)
+        assert watcher.counts["read"] <= len(rest) + len(first) / 2
+    assert last_of_each(found) == {expected.alert_id: expected}
+
+
+async def test_a_rule_is_listed_with_its_streams_and_an_accepted_alert_is_resolved(
+    settings: Settings, alerts: AlertsCommand
+) -> None:
+    pushed = await in_thread(alerts, "push", "rule.json")
+    assert pushed.err == "rule r pushed\n"
+    assert (await in_thread(alerts, "push", "rule.json")).err == "rule r is watched already\n"
+    (expected,) = replayed(STORY).values()
+    put(settings, parts_of_story(expected)[0])
+    async with watching(settings):
+        await until(settings, lambda states: states["raised"] == 1)
+        shown = await in_thread(alerts, "list")
+        assert f"traceweir alerts accept {expected.alert_id}" in shown.out
+        assert "r: pass rate by app_name, a drop by 0.02; one false alarm in 1 days" in shown.out
+        found = listed((await in_thread(alerts, "list", "--json")).out)
+        assert [each["id"] for each in found["rules"]] == ["r"]
+        assert {each["stream"]["slice"]["app_name"]: each["state"] for each in found["streams"]["r"]} == {
+            "bank": "watched",
+            "shop": "raised",
+        }
+        refused = await in_thread(alerts, "accept", "nobody")
+        assert refused.code == 1
+        assert "no alert with the id nobody is raised: nothing was written" in refused.err.replace("\n", " ")
+        accepted = await in_thread(alerts, "accept", "--all")
+        assert accepted.err == "1 alert accepted; the level since then is learnt as the new normal\n"
+        found = await until(settings, lambda states: states["resolved"] == 1)
+    assert set(last_of_each(found)) == {expected.alert_id}
+    assert listed((await in_thread(alerts, "list", "--json")).out)["raised"] == []
+
+
+async def test_a_withdrawn_rule_ends_and_the_default_rule_takes_its_place(
+    settings: Settings, alerts: AlertsCommand
+) -> None:
+    assert listed((await in_thread(alerts, "list", "--json")).out)["rules"][0]["id"] == "any-pass-rate-drops"
+    await in_thread(alerts, "push", "rule.json")
+    unknown = await in_thread(alerts, "withdraw", "other")
+    assert (unknown.code, unknown.err) == (1, "no rule 'other' was pushed; pushed are: r\n")
+    ended = await in_thread(alerts, "withdraw", "r")
+    assert ended.err == "rule r withdrawn; without a pushed rule any-pass-rate-drops is watched\n"
+    assert listed((await in_thread(alerts, "list", "--json")).out)["rules"][0]["id"] == "any-pass-rate-drops"
+
+
+def test_accept_needs_ids_or_all(alerts: AlertsCommand) -> None:
+    for arguments in ((), ("--all", "x")):
+        ended = alerts("accept", *arguments)
+        assert ended.code == 2
+        assert "give ids of alerts, or --all" in ended.err

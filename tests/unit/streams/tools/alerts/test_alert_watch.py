@@ -1,0 +1,271 @@
+"""Alerts are the same in any order of partitions and after kills at any step, and each is raised and resolved once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.support.alert_story import RULE, replayed, score, story
+
+from traceweir.schemas.alert import Alert
+from traceweir.schemas.alert_rule import DEFAULT_ALERT_RULE, AlertRule
+from traceweir.schemas.score import Score
+from traceweir.streams.tools.alerts.alert_watch import AlertWatch
+from traceweir.streams.tools.alerts.open_minutes import QUIET_S
+from traceweir.streams.tools.alerts.state_rows import Place, StateFormatError
+
+PARTITIONS = 3
+
+
+def partitioned(scores: Sequence[Score]) -> list[list[Score]]:
+    logs: list[list[Score]] = [[] for _ in range(PARTITIONS)]
+    for each in scores:
+        logs[int(each.session_id[1:]) % PARTITIONS].append(each)
+    return logs
+
+
+class Log:
+    """The topics: scores, and what was written. A cut is written whole or not at all."""
+
+    def __init__(self, scores: Sequence[Score]) -> None:
+        self.scores = partitioned(scores)
+        self.rows: dict[bytes, bytes] = {}
+        self.alerts: list[Alert] = []
+
+    def write(self, rows: Sequence[tuple[bytes, bytes | None]], alerts: Sequence[Alert]) -> None:
+        for key, row in rows:
+            if row is None:
+                self.rows.pop(key, None)
+            else:
+                self.rows[key] = row
+        self.alerts += alerts
+
+
+class Run(NamedTuple):
+    """One process until its end."""
+
+    reads: int
+    """Batches that it reads; then it is killed."""
+    written: bool
+    """Whether its last cut was written before it was killed."""
+    seed: int
+    """Determines the order of partitions and the sizes of batches."""
+
+
+def loaded(log: Log) -> tuple[AlertWatch, dict[int, int]]:
+    watch = AlertWatch()
+    place = watch.load(log.rows)
+    if RULE.id not in watch.rules:
+        watch.put_rule(RULE.id, RULE)
+    return watch, {partition: place.results.get(partition, 0) for partition in range(PARTITIONS)}
+
+
+def run(log: Log, process: Run) -> None:
+    random = Random(process.seed)
+    watch, at = loaded(log)
+    for read in range(process.reads):
+        behind = {each for each in at if at[each] < len(log.scores[each])}
+        ahead = watch.too_far_ahead(behind)
+        partition = random.choice(sorted(behind - ahead) or [0])
+        for each in log.scores[partition][at[partition] : at[partition] + random.randint(1, 80)]:
+            watch.add(partition, each)
+            at[partition] += 1
+        watch.tick(0.0, {each for each in at if at[each] < len(log.scores[each])})
+        if random.random() < 0.3:
+            cut = watch.cut(Place(dict(at)))
+            if read + 1 < process.reads or process.written:
+                log.write(cut.rows, cut.alerts)
+            else:
+                return
+
+
+def finish(log: Log) -> AlertWatch:
+    run(log, Run(10**4, True, 1))
+    watch, at = loaded(log)
+    for partition, scores in enumerate(log.scores):
+        for each in scores[at[partition] :]:
+            watch.add(partition, each)
+    watch.tick(0.0, ())
+    watch.tick(QUIET_S, ())
+    cut = watch.cut(Place({each: len(scores) for each, scores in enumerate(log.scores)}))
+    log.write(cut.rows, cut.alerts)
+    return watch
+
+
+STORY = story()
+
+
+EXPECTED: dict[str, Alert] = {}
+
+
+@pytest.mark.slow
+@given(
+    st.lists(st.builds(Run, st.integers(1, 60), st.booleans(), st.integers(0, 10**6)), max_size=6),
+)
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+def test_kills_at_any_step_leave_the_alerts_of_a_replay_each_raised_and_resolved_once(runs: list[Run]) -> None:
+    if not EXPECTED:
+        EXPECTED.update(replayed(STORY))
+    log = Log(STORY)
+    for process in runs:
+        run(log, process)
+    finish(log)
+    assert EXPECTED
+    assert {each.alert_id: each for each in log.alerts} == EXPECTED
+    said = Counter((each.alert_id, each.state) for each in log.alerts)
+    assert set(said.values()) == {1}
+    assert {state for _, state in said} == {"raised", "resolved"}
+
+
+def watched(rule: AlertRule | None = RULE) -> AlertWatch:
+    watch = AlertWatch()
+    if rule is not None:
+        watch.put_rule(rule.id, rule)
+    return watch
+
+
+def reloaded(watch: AlertWatch, rows: Mapping[bytes, bytes] | None = None) -> AlertWatch:
+    log = Log([])
+    log.rows = dict(rows or {})
+    log.write(*watch.cut(Place()))
+    found = AlertWatch()
+    found.load(log.rows)
+    return found
+
+
+def raised() -> AlertWatch:
+    """A watch of the story up to the time at which an alert is raised."""
+    watch = watched()
+    for each in STORY:
+        watch.add(0, each)
+        watch.tick(0.0, {0})
+        if watch.raised:
+            break
+    return watch
+
+
+def test_a_score_whose_minute_is_over_counts_in_the_oldest_that_is_not_and_is_counted() -> None:
+    watch = watched()
+    watch.add(0, score(1, 0, True))
+    watch.add(0, score(2, 10, True))
+    watch.tick(0.0, {0})
+    watch.add(0, score(3, 0, True))
+    assert watch.counts["late"] == 1
+    watch.tick(0.0, ())
+    watch.tick(QUIET_S, ())
+    assert sum(each.sessions_a_day for each in watch.reports()["r"]) == 3
+
+
+def test_a_partition_holds_a_minute_open_until_it_is_read_to_its_end_and_idle() -> None:
+    watch = watched()
+    watch.add(1, score(0, 0, True))
+    watch.add(0, score(1, 0, True))
+    watch.add(0, score(2, 10, True))
+    for now_s, behind in ((0.0, {0, 1}), (QUIET_S - 1, {0}), (QUIET_S, {0, 1})):
+        watch.tick(now_s, behind)
+        assert watch.reports()["r"] == []
+    watch.tick(QUIET_S, {0})
+    assert len(watch.reports()["r"]) == 1
+
+
+def test_a_partition_of_which_nothing_was_read_yet_holds_all_minutes_open() -> None:
+    watch = watched()
+    watch.add(0, score(1, 0, True))
+    watch.add(0, score(2, 10, True))
+    watch.tick(0.0, {0, 1})
+    assert watch.reports()["r"] == []
+    watch.tick(0.0, {0})
+    assert len(watch.reports()["r"]) == 1
+
+
+def test_a_restart_does_not_take_a_busy_partition_for_an_idle_one() -> None:
+    watch = watched()
+    watch.add(1, score(1, 0, True))
+    watch.add(0, score(2, 10, True))
+    watch.tick(0.0, {0, 1})
+    again = reloaded(watch)
+    again.add(0, score(3, 20, True))
+    again.tick(1_000.0, {0})
+    assert again.reports()["r"] == []
+    again.tick(1_000.0 + QUIET_S, {0})
+    assert len(again.reports()["r"]) == 1
+
+
+def test_the_last_minutes_are_over_after_a_time_without_scores() -> None:
+    watch = watched()
+    watch.add(0, score(1, 0, True))
+    watch.tick(100.0, ())
+    watch.tick(100.0 + QUIET_S - 1, ())
+    assert watch.reports()["r"] == []
+    watch.tick(100.0 + QUIET_S, ())
+    assert len(watch.reports()["r"]) == 1
+
+
+def test_without_a_pushed_rule_the_default_rule_is_watched_and_a_pushed_one_takes_its_place() -> None:
+    watch = watched(None)
+    assert list(watch.rules) == [DEFAULT_ALERT_RULE.id]
+    watch.put_rule("r", RULE)
+    assert list(reloaded(watch).rules) == ["r"]
+    watch.put_rule("r", None)
+    assert list(watch.rules) == [DEFAULT_ALERT_RULE.id]
+
+
+@pytest.mark.slow
+def test_a_rule_that_changes_resolves_its_alerts_and_learns_anew() -> None:
+    watch = raised()
+    (alert,) = watch.raised
+    watch.cut(Place())
+    watch.put_rule("r", RULE)
+    assert watch.raised == [alert]
+    watch.put_rule("r", RULE.model_copy(update={"tolerated_change": 0.1}))
+    cut = watch.cut(Place())
+    assert [(each.alert_id, each.state) for each in cut.alerts] == [(alert.alert_id, "resolved")]
+    assert {row for key, row in cut.rows if key.startswith(b"stream/")} == {None}
+    assert watch.reports()["r"] == []
+
+
+@pytest.mark.slow
+def test_an_accepted_level_is_learnt_and_its_stream_keeps_its_number() -> None:
+    watch = raised()
+    (alert,) = watch.raised
+    kept = {key: row for key, row in watch.cut(Place()).rows if row is not None}
+    assert watch.accept("another") is False
+    assert watch.accept(alert.alert_id) is True
+    assert watch.accept(alert.alert_id) is False
+    cut = watch.cut(Place())
+    assert [(each.alert_id, each.state) for each in cut.alerts] == [(alert.alert_id, "resolved")]
+    (key,) = [key for key, _ in cut.rows if key.startswith(b"stream/")]
+    assert key in kept
+    states = {each.stream.slice: each.state for each in watch.reports()["r"]}
+    assert states == {(("app_name", "shop"),): "learning", (("app_name", "bank"),): "watched"}
+
+
+def test_streams_beyond_the_bound_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("traceweir.streams.tools.alerts.alert_watch.MOST_STREAMS", 1)
+    watch = watched()
+    for number in range(3):
+        watch.add(0, score(number, number, True, app_name=f"app-{number}"))
+    watch.tick(0.0, ())
+    watch.tick(QUIET_S, ())
+    assert (len(watch.reports()["r"]), watch.counts["unwatched"]) == (1, 2)
+
+
+def test_a_partition_far_ahead_of_others_waits() -> None:
+    watch = watched()
+    watch.add(0, score(1, 0, True))
+    watch.add(1, score(2, 1_000, True))
+    assert watch.too_far_ahead({0, 1}) == {1}
+    assert watch.too_far_ahead({1}) == set()
+
+
+def test_a_state_of_another_form_is_refused_with_the_way_out() -> None:
+    rows = {key: row for key, row in watched().cut(Place()).rows if row is not None}
+    head = rows[b"head"].replace(b"\xa6format\x01", b"\xa6format\x02")
+    assert head != rows[b"head"]
+    with pytest.raises(StateFormatError, match="has the format 2, and this version of Traceweir reads 1"):
+        AlertWatch().load({b"head": head})
