@@ -171,7 +171,10 @@ def oracle(world: World, random: np.random.Generator, days: int) -> Seen:
 
 
 def old_rule(world: World, random: np.random.Generator, days: int) -> Seen:
-    """Returns what `TraceweirScoresDrop` says, evaluated every five minutes, with a day before the first minute."""
+    """Returns what a Prometheus rule over a window says, evaluated every five minutes, with a day before the first minute.
+
+    For 15 minutes, the pass rate of an hour with 50 scores or more is below 0.8 times that of the same hour yesterday.
+    """
     sessions = Sessions(world, random)
     hour = 60 // EVERY
     day = DAY // EVERY

@@ -14,7 +14,7 @@ import yaml
 from tests.support.paths import ROOT
 
 from traceweir.streams.base.topics import Topics
-from traceweir.streams.worker.telemetry.catalogue import CANARY, CATALOGUE, EXPORT, TRUST
+from traceweir.streams.worker.telemetry.catalogue import ALERTS, CANARY, CATALOGUE, EXPORT, TRUST
 
 FILE = ROOT / "monitoring" / "alerts.yaml"
 RULES = {rule["alert"]: rule for group in yaml.safe_load(FILE.read_text("utf-8"))["groups"] for rule in group["rules"]}
@@ -244,20 +244,17 @@ CASES = {
         },
         {"metric": "m", "model": "weak"},
     ),
-    "TraceweirScoresDrop": Case(
+    "TraceweirScoresWorse": Case(
         {
-            'traceweir_scores_total{metric="m", status="PASSED"}': "0+9x1430 12870+5x100",
-            'traceweir_scores_total{metric="m", status="FAILED"}': "0+1x1430 1430+5x100",
+            'traceweir_alerts_raised{rule="r", metric="m", level="session", instance="a"}': "_x30 2x70",
+            'traceweir_alerts_scores_total{event="read", instance="b"}': "0x100",
         },
-        {
-            'traceweir_scores_total{metric="m", status="PASSED"}': "0+9x1600",
-            'traceweir_scores_total{metric="m", status="FAILED"}': "0+1x1600",
-            'traceweir_scores_total{metric="judged", judge="mild", status="PASSED"}': "0+9x1430 12870x100",
-            'traceweir_scores_total{metric="judged", judge="mild", status="FAILED"}': "0+1x1430 1430x100",
-            'traceweir_scores_total{metric="judged", judge="strict", status="PASSED"}': "0x1430 0+5x100",
-            'traceweir_scores_total{metric="judged", judge="strict", status="FAILED"}': "0x1430 0+5x100",
-        },
-        {"metric": "m"},
+        {'traceweir_alerts_raised{rule="r", metric="m", level="session"}': "2x50 _x50"},
+        {"rule": "r", "metric": "m", "level": "session"},
+    ),
+    "TraceweirAlertsNotReady": Case(
+        {'traceweir_alerts_ready{instance="a"}': "1x20 0x20 _x60", 'traceweir_alerts_ready{instance="b"}': "1x30 _x70"},
+        {'traceweir_alerts_ready{instance="a"}': "1x20 _x80", 'traceweir_alerts_ready{instance="b"}': "0x20 1x80"},
     ),
 }
 
@@ -268,8 +265,7 @@ def test_an_alert_fires_when_its_condition_lasts_and_not_otherwise(alert: str, t
     assert_fires(alert, CASES[alert], tmp_path)
 
 
-def assert_fires(alert: str, case: Case, tmp_path: Path, *, at: str | None = None, step: str = "1m") -> None:
-    at = at or ("1529m" if alert == "TraceweirScoresDrop" else "90m")
+def assert_fires(alert: str, case: Case, tmp_path: Path, *, at: str = "90m", step: str = "1m") -> None:
     expected = {"exp_labels": {**RULES[alert]["labels"], **case.labels}}
     document = {
         "rule_files": ["rules.yaml"],
@@ -316,7 +312,7 @@ def test_the_file_of_rules_is_valid_with_its_texts() -> None:
 
 @pytest.mark.parametrize("alert", RULES)
 def test_a_rule_reads_metrics_that_workers_have(alert: str) -> None:
-    names = {instrument.prometheus_name for instrument in (*CATALOGUE, *CANARY, *EXPORT, *TRUST)}
+    names = {instrument.prometheus_name for instrument in (*CATALOGUE, *CANARY, *EXPORT, *TRUST, *ALERTS)}
     read = set(re.findall(r"\btraceweir_[a-z_]+", str(RULES[alert]["expr"])))
     assert read
     assert {re.sub("_(bucket|sum|count)$", "", name) for name in read} <= names
