@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.dashboard_site import Site, served
+from tests.support.alerts import make_alert, resolved, send_alerts
+from tests.support.dashboard_site import HOSTILE, Site, served, session_id_of
 from tests.support.eval_runs import write_evals
 from tests.support.results import make_score
 from tests.support.stores import open_store
@@ -84,6 +85,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
             comment="stricter",
         )
     site.add_sessions(SESSIONS)
+    alerts = [
+        make_alert(
+            "tool_trajectory_avg_score",
+            "invocation",
+            by={"app_name": "rail", "labels.tenant": None, "user_id": HOSTILE},
+            sessions=tuple(map(session_id_of, range(10))),
+        ),
+        resolved(make_alert("hallucinations_v1", "invocation", by={"environment": HOSTILE}, hours=5)),
+    ]
+    send_alerts(site.store, *alerts)
     write_evals(folder / "evals")
     return site
 

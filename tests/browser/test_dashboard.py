@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 VIEWS = {
     "overview": "/",
+    "alerts": "/alerts",
     "sessions": "/sessions",
     "session": f"/session?session_id={session_id_of(0)}",
     "metrics": "/metrics",

@@ -19,13 +19,16 @@ from traceweir.schemas.dead_letter import DeadLetter
 
 pytestmark = pytest.mark.slow
 
-SMALL = {"first_results", "replays", "rollup_changes", "rejection_changes", "unreadable_records"}
-"""Tables that do not grow with the number of results: changes are added up, and few letters are replayed."""
+SMALL = {"first_results", "replays", "rollup_changes", "rejection_changes", "unreadable_records", "alerts"}
+"""Tables that do not grow with the number of results: changes are added up, few letters are replayed, and rules promise few
+alerts."""
 TIMES = {"occurred_at", "last_record_at", "written_at", "evaluated_at", "minute", "hour"}
 NAMES = {"key", "session_id", "trace_id"}
 """Columns of which an equation, or a list, selects the rows of some sessions."""
 PAGES = (
     "/",
+    "/alerts",
+    "/api/v1/alerts",
     "/sessions",
     "/sessions?text=answer",
     "/sessions?status=FAILED&rationale=words",

@@ -17,12 +17,14 @@ import httpx
 import orjson
 import pytest
 from fastapi.routing import iter_route_contexts
+from tests.support.alerts import make_alert, resolved, send_alerts
 from tests.support.dashboard_site import Site, session_of
 from tests.support.eval_runs import run_line, write_evals
 from tests.support.results import make_score
 from tests.support.scoring import NOW
 from tests.support.stores import FakeRecord, batch_of, open_store
 
+from traceweir.schemas.alert import Alert
 from traceweir.schemas.dead_letter import DeadLetter
 from traceweir.schemas.pushed_config import ENVELOPE, PushedConfig
 from traceweir.schemas.score import Score
@@ -55,6 +57,12 @@ def _of(path: str, **parameters: str) -> str:
 
 PAGES = {
     "/": ["/", "/?span=7d"],
+    "/alerts": [
+        "/alerts",
+        _of("/alerts", alert_id=HOSTILE),
+        _of("/alerts", metric=HOSTILE, older_than=HOSTILE),
+        _of("/alerts", metric=HOSTILE, older_than=f"2026-01-31T12:00:00Z,{HOSTILE}"),
+    ],
     "/sessions": [
         _of("/sessions", status="FAILED"),
         _of("/sessions", metric=HOSTILE, order="lowest"),
@@ -161,6 +169,22 @@ def scores() -> list[Score]:
     return found
 
 
+def alerts() -> list[Alert]:
+    """Returns an open alert and one that has ended, with a hostile text in each field that a producer of records chooses."""
+    name = HOSTILE[:120]
+    open_one = make_alert(
+        HOSTILE,
+        by={name: HOSTILE, "agent_version": HUGE[:50_000], "user_id": HOSTILE, f"labels.{name[:100]}": None},
+        alert_id=HOSTILE[:500],
+        rule=name,
+        sessions=(HOSTILE, f"javascript:owned{HOSTILE}"),
+        suspects=tuple(
+            {"field": field, "value": HOSTILE, "first_seen": NOW} for field in (HOSTILE, "config_digest", "model")
+        ),
+    )
+    return [open_one, resolved(open_one.model_copy(update={"alert_id": f"-{HOSTILE[:500]}"}))]
+
+
 def session() -> dict[str, Any]:
     """Returns the record of a session, with a hostile text in each field."""
 
@@ -193,6 +217,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     site.store.write(batch_of("sessions", FakeRecord(orjson.dumps(session()))))
     letter = DeadLetter("not_json", HOSTILE, "assemble", HOSTILE[:100], 1, 7, None, HOSTILE.encode())
     site.store.write(batch_of("dead-letters", FakeRecord(HOSTILE.encode(), headers=letter.wire_headers())))
+    send_alerts(site.store, *alerts())
     site.health = [Finding("broker", "failure", HOSTILE)]
     site.state.problem = HOSTILE
     site.challengers = HostileChallenger(scores())
@@ -253,7 +278,7 @@ async def test_every_answer_to_a_form_is_inert(path: str, given: dict[str, Any],
 
 async def test_pages_show_the_texts(client: httpx.AsyncClient) -> None:
     """The pages above are inert because the texts are escaped, not because they are missing."""
-    for path in ("/", "/sessions", "/session", "/metric", "/compare", "/config", "/evals/set", "/evals/run"):
+    for path in ("/", "/alerts", "/sessions", "/session", "/metric", "/compare", "/config", "/evals/set", "/evals/run"):
         page = (await client.get(PAGES[path][0])).text
         assert "&lt;script&gt;owned&lt;/script&gt;" in page, path
     run = (await client.get(PAGES["/evals/compare"][0])).text

@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import Depends, FastAPI
 
 from traceweir.streams.board.dashboard.api import (
+    alerts,
     comparison,
     figures,
     health,
@@ -23,7 +24,7 @@ from traceweir.streams.board.dashboard.context import Dashboard
 
 OPENAPI = f"{PREFIX}/openapi.json"
 EVENTS = f"{PREFIX}/events"
-_PARTS = (state, figures, query, sessions, comparison, labels, trust, prometheus)
+_PARTS = (state, figures, query, sessions, comparison, labels, trust, prometheus, alerts)
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: {"model": RequestProblem, "description": "The request cannot be read"},
     401: {"model": RequestProblem, "description": "The token is missing or wrong"},

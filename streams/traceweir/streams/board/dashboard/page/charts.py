@@ -218,11 +218,19 @@ def _lines(
         "step": step_s,
         "x": times,
         "lines": lines,
-        "marks": [{"x": int(each.at.timestamp()), "label": inert_text(each.label)} for each in marks[-MAX_MARKS:]],
+        # The script writes their names from left to right.
+        "marks": [_mark(each) for each in sorted(marks[-MAX_MARKS:], key=lambda mark: mark.at)],
         "span": _span(selection),
         # Steps in which nothing at all was scored.
         "empty": [at for at in times if at not in seen],
     }
+
+
+def _mark(mark: ChartMark) -> dict[str, Any]:
+    found: dict[str, Any] = {"x": int(mark.at.timestamp()), "label": inert_text(mark.label)}
+    if mark.interval is not None:
+        found["interval"] = [int(bound.timestamp()) for bound in mark.interval]
+    return found
 
 
 def _span(selection: Selection) -> list[float]:

@@ -26,6 +26,13 @@ def case_command(session_id: str, evalset: Path | None, *, replace: bool) -> str
     return shell_command("traceweir", "evalset", "add", "--to", file, *(["--replace"] if replace else []), *name)
 
 
+def accept_command(alert_id: str) -> str | None:
+    """Returns the command that accepts what an alert has found; None if no command line can name the alert."""
+    # An id that begins with a hyphen would be an option.
+    name = ["--", alert_id] if alert_id.startswith("-") else [alert_id]
+    return shell_command("traceweir", "alerts", "accept", *name)
+
+
 def api_commands(addresses: Sequence[str], *, with_token: bool) -> list[str]:
     """Returns the commands that ask the API for these addresses.
 

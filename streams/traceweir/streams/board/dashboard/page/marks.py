@@ -1,4 +1,4 @@
-"""Names what changed, for the marks of the charts."""
+"""Names what changed, and alerts, for the marks of the charts."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ class ChartMark(NamedTuple):
     """A time that a chart marks."""
 
     at: datetime
-    """The minute of the first result with what changed."""
+    """The minute of the first result with what changed; or that for which the scores of an alert speak most."""
     label: str
     """What changed; a config has the name of who pushed it."""
+    interval: tuple[datetime, datetime] | None = None
+    """Of an alert, the interval that contains the change."""
 
 
 def marks_of(changes: Sequence[Change], configs: TopicState) -> list[ChartMark]:

@@ -1,11 +1,13 @@
-"""Prepares what got worse for the overview: one line for each metric, with links to a filled comparison and to sessions."""
+"""Prepares what got worse for the overview: open alerts and regressions, metric by metric, each finding once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from traceweir.schemas.alert import Alert
+from traceweir.streams.board.dashboard.page.alert_view import AlertView
 from traceweir.streams.board.dashboard.page.filters import Filters
 from traceweir.streams.board.dashboard.page.formats import iso
 from traceweir.streams.board.store.answers import Regression, Regressions
@@ -22,25 +24,49 @@ class RegressionView(NamedTuple):
 
 
 class WorseMetric(NamedTuple):
-    """The regressions of one metric."""
+    """What got worse of one metric."""
 
-    first: RegressionView
-    """That of all results, or else the surest one."""
-    others: Sequence[RegressionView]
-    """Those of other slices."""
+    alerts: Sequence[AlertView]
+    """Its open alerts, the newest first."""
+    regressions: Sequence[RegressionView]
+    """What no alert says: first that of all results, or else the surest one."""
 
 
-def worse_metrics(regressions: Regressions, filters: Filters) -> list[WorseMetric]:
-    """Returns the metrics that got worse, the surest first."""
-    by_metric: dict[str, list[Regression]] = {}
+def worse_metrics(regressions: Regressions, alerts: Sequence[AlertView], filters: Filters) -> list[WorseMetric]:
+    """Returns the metrics that got worse: those with an open alert first, then the surest."""
+    alerts_of: dict[str, list[AlertView]] = {}
+    for view in alerts:
+        alerts_of.setdefault(view.found.stream.metric, []).append(view)
+    found_of: dict[str, list[Regression]] = {metric: [] for metric in alerts_of}
     for each in regressions.found:
-        by_metric.setdefault(each.metric, []).append(each)
-    found = []
-    for same_metric in by_metric.values():
+        said = alerts_of.get(each.metric, ())
+        if not any(is_said_by(view.found, each) for view in said):
+            found_of.setdefault(each.metric, []).append(each)
+    worse = []
+    for metric, same_metric in found_of.items():
         ordered = sorted(same_metric, key=lambda regression: regression.dimension is not None)
-        views = [_view(regression, regressions.since, filters) for regression in ordered]
-        found.append(WorseMetric(views[0], views[1:]))
-    return found
+        views = [_view(each, regressions.since, filters) for each in ordered]
+        worse.append(WorseMetric(alerts_of.get(metric, ()), views))
+    return worse
+
+
+def is_said_by(alert: Alert, found: Regression) -> bool:
+    """Returns whether an alert and a regression are one finding: the same results, and a change within the onset's interval."""
+    return (
+        (alert.stream.metric, alert.stream.level) == (found.metric, found.level)
+        and alert.what == _WATCHED[found.of]
+        and _is_same_slice(alert.stream.slice, found)
+        and alert.onset.earliest <= found.at <= alert.onset.latest
+    )
+
+
+_WATCHED = {"pass rate": "pass_rate", "mean": "mean"}
+
+
+def _is_same_slice(slice_of: Mapping[str, str | None], found: Regression) -> bool:
+    own = {} if found.dimension is None else {found.dimension: found.value}
+    # After a new version of an agent, the results of this agent alone are compared.
+    return slice_of in (own, {**own, "agent_name": found.agent_name})
 
 
 def _view(found: Regression, since: datetime, filters: Filters) -> RegressionView:

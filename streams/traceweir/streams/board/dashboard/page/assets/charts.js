@@ -19,10 +19,14 @@
             const { ctx, bbox } = plot;
             ctx.save();
             ctx.fillStyle = translucent(color("--bad"), 0.07);
-            for (const at of data.empty) {
-              const left = Math.max(bbox.left, plot.valToPos(at, "x", true)), right = Math.min(bbox.left + bbox.width, plot.valToPos(at + data.step, "x", true));
+            const shade = (from, to) => {
+              const left = Math.max(bbox.left, plot.valToPos(from, "x", true)), right = Math.min(bbox.left + bbox.width, plot.valToPos(to, "x", true));
               if (right > left) ctx.fillRect(left, bbox.top, right - left, bbox.height);
-            }
+            };
+            for (const at of data.empty) shade(at, at + data.step);
+            // When the change of an alert was.
+            ctx.fillStyle = translucent(color("--bad"), 0.16);
+            for (const mark of data.marks) if (mark.interval) shade(...mark.interval);
             ctx.restore();
           },
         ],
@@ -30,7 +34,6 @@
           (plot) => {
             const { ctx, bbox } = plot;
             ctx.save();
-            ctx.strokeStyle = ctx.fillStyle = color("--dim");
             ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
             ctx.setLineDash([4, 4]);
             ctx.textAlign = "left";
@@ -39,6 +42,7 @@
             for (const mark of data.marks) {
               const x = plot.valToPos(mark.x, "x", true);
               if (x < bbox.left || x > bbox.left + bbox.width) continue;
+              ctx.strokeStyle = ctx.fillStyle = color(mark.interval ? "--bad" : "--dim");
               ctx.beginPath();
               ctx.moveTo(x, bbox.top);
               ctx.lineTo(x, bbox.top + bbox.height);

@@ -7,6 +7,7 @@ from fastapi.responses import HTMLResponse
 
 from traceweir.streams.board.dashboard.page.answers import note_stored_rows
 from traceweir.streams.board.dashboard.page.routers import (
+    alerts,
     comparison,
     configs,
     evals,
@@ -20,7 +21,7 @@ from traceweir.streams.board.dashboard.page.routers import (
     views,
 )
 
-_PARTS = (overview, sessions, selection, metrics, missing, comparison, configs, evals, review, trust, views)
+_PARTS = (overview, alerts, sessions, selection, metrics, missing, comparison, configs, evals, review, trust, views)
 
 
 def page_router() -> APIRouter:

@@ -12,9 +12,11 @@ from fastapi.responses import HTMLResponse
 from traceweir.streams.board.dashboard.content import shown
 from traceweir.streams.board.dashboard.context import Serving
 from traceweir.streams.board.dashboard.page import charts
+from traceweir.streams.board.dashboard.page.alert_view import alert_marks, alert_views
 from traceweir.streams.board.dashboard.page.answers import filters_from, page
 from traceweir.streams.board.dashboard.page.filters import FilterError
 from traceweir.streams.board.dashboard.page.marks import marks_of
+from traceweir.streams.board.store.alerts import alerts_in
 from traceweir.streams.board.store.answers import MetricFigures
 from traceweir.streams.board.store.differences import differences_from_before
 from traceweir.streams.board.store.metric import dimension_values, metric
@@ -53,7 +55,8 @@ def show_metric(request: Request, dashboard: Serving) -> HTMLResponse:
     if charted is not None:
         of_judge = replace(filters.selection, dimensions={**filters.selection.dimensions, "judge": charted})
         series = series_of(dashboard.store, of_judge, found.step_s)
-    marks = marks_of(found.changes, dashboard.options.configs())
+    alerts = alerts_in(dashboard.store, filters.selection)
+    marks = [*marks_of(found.changes, dashboard.options.configs()), *alert_marks(alerts)]
     document = shown(found, dashboard.options.content)
     return page(
         request,
@@ -63,6 +66,7 @@ def show_metric(request: Request, dashboard: Serving) -> HTMLResponse:
         worst=document["worst"],
         nearest=document["nearest"],
         charted=charted,
+        alerts=alert_views(alerts, filters, dashboard.options.now()),
         rates=charts.pass_rate_chart(series, places, marks, found.step_s, filters.selection),
         means=charts.mean_chart(series, places, marks, found.step_s, filters.selection),
         distribution=charts.histogram(found.distribution),

@@ -12,9 +12,11 @@ from traceweir.streams.base.statistics.rate_intervals import count_change
 from traceweir.streams.board.dashboard.content import shown_text
 from traceweir.streams.board.dashboard.context import Serving
 from traceweir.streams.board.dashboard.page import charts
+from traceweir.streams.board.dashboard.page.alert_view import alert_marks, alert_views
 from traceweir.streams.board.dashboard.page.answers import filters_from, page
 from traceweir.streams.board.dashboard.page.marks import marks_of
 from traceweir.streams.board.dashboard.page.regression_view import worse_metrics
+from traceweir.streams.board.store.alerts import MAX_ALERTS, alert_page, alerts_in, fits
 from traceweir.streams.board.store.answers import MetricFigures
 from traceweir.streams.board.store.conditions import TRACE_VALUE
 from traceweir.streams.board.store.differences import TestedDifference, differences_from_before
@@ -33,14 +35,22 @@ def show_overview(request: Request, dashboard: Serving) -> HTMLResponse:
     moves = differences_from_before(found.metrics, earlier)
     sessions_before = closed_sessions_before(dashboard.store, filters.before())
     criteria = _criteria(found.metrics)
-    marks = marks_of(found.changes, dashboard.options.configs())
     places = charts.lines_to_draw(criteria, earlier, filters.selection.metric)
+    opened = [
+        each
+        for each in alert_page(dashboard.store, state="raised", limit=MAX_ALERTS).alerts
+        if fits(each, filters.selection) and each.onset.earliest < filters.selection.until
+    ]
+    metrics_drawn = {metric for metric, _ in places}
+    charted = [each for each in alerts_in(dashboard.store, filters.selection) if each.stream.metric in metrics_drawn]
+    marks = [*marks_of(found.changes, dashboard.options.configs()), *alert_marks(charted)]
     return page(
         request,
         "overview",
         filters,
         found=found,
-        worse=worse_metrics(found.regressions, filters),
+        worse=worse_metrics(found.regressions, alert_views(opened, filters, dashboard.options.now()), filters),
+        alerts=alert_views(charted, filters, dashboard.options.now()),
         sessions_before=sessions_before,
         sessions_change=count_change(sessions_before or 0, found.coverage.sessions),
         criteria=criteria,
