@@ -15,12 +15,13 @@ from traceweir.streams.intake.spans.conventions import hooks_of, keys_of
 from traceweir.streams.intake.spans.dialects import input_messages, output_messages
 from traceweir.streams.intake.spans.frame_content import answer_on, last_message_on, question_on
 from traceweir.streams.intake.spans.identity import agent_name
+from traceweir.streams.intake.spans.key_sets import keys_there
 from traceweir.streams.intake.spans.message import SpanMessage
 from traceweir.streams.intake.spans.span_events import event_name
 from traceweir.streams.intake.spans.texts_in_values import newest_user_place, newest_user_text
 from traceweir.streams.intake.spans.tree import Node, below
 
-_CONTENT = keys_of(lambda each: each.contents)
+_CONTENT = keys_there(keys_of(lambda each: each.contents))
 _ARE_TURNS = hooks_of(lambda each: each.is_turn)
 _EVENTS = "gen_ai."
 """Beginning of the names of events with messages."""
@@ -165,8 +166,7 @@ def is_turn(node: Node) -> bool:
 
 
 def _has_content(root: Node) -> bool:
-    there = root.span.attributes
-    if any(key in there for key in _CONTENT) or question_on(root):
+    if _CONTENT.of(root.span.key_set) or question_on(root):
         return True
     return any(event_name(event).startswith(_EVENTS) for event in root.span.events)
 

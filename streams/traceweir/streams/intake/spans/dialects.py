@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from traceweir.schemas.finish_reasons import known_word
 from traceweir.streams.intake.spans.attributes import structure
 from traceweir.streams.intake.spans.conventions import hooks_of, keys_of, sources_of
-from traceweir.streams.intake.spans.conventions.source import Source, SourcePlace, read_all
+from traceweir.streams.intake.spans.conventions.source import SourceTable, spread_beginnings
+from traceweir.streams.intake.spans.key_sets import keys_there
 from traceweir.streams.intake.spans.message import RequestedCall, SpanMessage
 from traceweir.streams.intake.spans.span import Span
-from traceweir.streams.intake.spans.spread_messages import spread_attributes
 
 _CALLING = {"tool_calls", "tool_call", "tool_use", "function_call"}
 """The reasons with which the answer of a model ends if it asks for tools."""
-_FINISHES = keys_of(lambda each: each.finishes)
-_INPUTS = sources_of(lambda each: each.inputs)
-_OUTPUTS = sources_of(lambda each: each.outputs)
-_SPREAD = tuple(source.key for source in (*_INPUTS, *_OUTPUTS) if source.place is SourcePlace.SPREAD)
+_FINISHES = keys_there(keys_of(lambda each: each.finishes))
+_INPUT_SOURCES = sources_of(lambda each: each.inputs)
+_OUTPUT_SOURCES = sources_of(lambda each: each.outputs)
+_SPREAD = spread_beginnings((*_INPUT_SOURCES, *_OUTPUT_SOURCES))
+_INPUTS = SourceTable(_INPUT_SOURCES, _SPREAD)
+_OUTPUTS = SourceTable(_OUTPUT_SOURCES, _SPREAD)
 _STEPS = hooks_of(lambda each: each.step)
 _ASKED_CALLS = hooks_of(lambda each: each.asked_call)
 _ROUNDS = hooks_of(lambda each: each.rounds)
@@ -26,17 +27,17 @@ _ROUNDS = hooks_of(lambda each: each.rounds)
 
 def input_messages(span: Span) -> list[SpanMessage]:
     """Returns the messages that a model read, oldest first; empty if the span does not have them."""
-    return with_content(_told(span, _INPUTS))
+    return with_content(_INPUTS.read_all(span))
 
 
 def output_messages(span: Span) -> list[SpanMessage]:
     """Returns the messages that a model wrote; empty if the span does not have them."""
-    found = with_content(_told(span, _OUTPUTS))
+    found = with_content(_OUTPUTS.read_all(span))
     asks = found and not _CALLING.isdisjoint(map(known_word, (found[-1].finish, *finish_reasons(span))))
     if asks and not any(message.calls for message in found):
         # Some write the text and the calls of an answer under different keys, or spread the calls of some models only,
         # and have all in the value.
-        for others in _told(span, _OUTPUTS):
+        for others in _OUTPUTS.read_all(span):
             if calls := [call for message in others for call in message.calls]:
                 found[-1].calls += calls
                 break
@@ -46,8 +47,8 @@ def output_messages(span: Span) -> list[SpanMessage]:
 def finish_reasons(span: Span) -> list[str]:
     """Returns why the answers of a model ended, as the attributes of its span say it; some write the list as JSON."""
     found: list[str] = []
-    for key in _FINISHES:
-        value = structure(span.attributes.get(key))
+    for key in _FINISHES.of(span.key_set):
+        value = structure(span.attributes[key])
         found += [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str)]
     return found
 
@@ -57,7 +58,7 @@ def finish_in_outputs(span: Span) -> str:
 
     Some write the messages without the reason, and the response of the API beside them.
     """
-    return next((each.finish for found in _told(span, _OUTPUTS) for each in found if each.finish), "")
+    return next((each.finish for found in _OUTPUTS.read_all(span) for each in found if each.finish), "")
 
 
 def step_message(span: Span) -> SpanMessage | None:
@@ -87,11 +88,3 @@ def with_content(candidates: Iterable[list[SpanMessage]]) -> list[SpanMessage]:
                 return found
         hidden = hidden or found
     return hidden
-
-
-def _told(span: Span, sources: tuple[Source, ...]) -> Iterator[list[SpanMessage]]:
-    return read_all(span, sources, _spread)
-
-
-def _spread(span: Span) -> Mapping[str, Any]:
-    return spread_attributes(span, _SPREAD)

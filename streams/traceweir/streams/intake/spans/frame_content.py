@@ -10,8 +10,9 @@ from traceweir.schemas.finish_reasons import finish_in
 from traceweir.schemas.result_parts import data_url_kind
 from traceweir.streams.intake.spans.attributes import structure
 from traceweir.streams.intake.spans.conventions import keys_of, sources_of
-from traceweir.streams.intake.spans.conventions.source import Rank, Source, read_all
+from traceweir.streams.intake.spans.conventions.source import Rank, SourceTable
 from traceweir.streams.intake.spans.dialects import input_messages, output_messages
+from traceweir.streams.intake.spans.key_sets import KeyTable, keys_there
 from traceweir.streams.intake.spans.message import SpanMessage, unread_question
 from traceweir.streams.intake.spans.messages import read_message, read_messages
 from traceweir.streams.intake.spans.span import Span
@@ -20,14 +21,15 @@ from traceweir.streams.intake.spans.tree import Node
 
 _INPUT = "gen_ai.input.messages"
 _OUTPUT = "gen_ai.output.messages"
-_QUESTIONS = sources_of(lambda each: each.questions)
+_ALL_QUESTIONS = sources_of(lambda each: each.questions)
+_QUESTIONS = SourceTable(_ALL_QUESTIONS)
 _ALL_ANSWERS = sources_of(lambda each: each.answers)
-_ANSWERS = tuple(source for source in _ALL_ANSWERS if source.rank < Rank.REST)
-_LAST_ANSWERS = tuple(source for source in _ALL_ANSWERS if source.rank is Rank.REST)
-_ANSWER_KEYS = tuple(dict.fromkeys(source.key for source in _ALL_ANSWERS))
-_QUESTION_KEYS = tuple(dict.fromkeys(source.key for source in _QUESTIONS))
-_ASKED_KEYS = (*_QUESTION_KEYS, *keys_of(lambda each: each.histories))
-_AGENT_TEXTS = sources_of(lambda each: each.agent_texts)
+_ANSWERS = SourceTable(source for source in _ALL_ANSWERS if source.rank < Rank.REST)
+_LAST_ANSWERS = SourceTable(source for source in _ALL_ANSWERS if source.rank is Rank.REST)
+_ANSWER_KEYS = keys_there(dict.fromkeys(source.key for source in _ALL_ANSWERS))
+_QUESTION_KEYS = dict.fromkeys(source.key for source in _ALL_QUESTIONS)
+_ASKED_KEYS = keys_there((*_QUESTION_KEYS, *keys_of(lambda each: each.histories)))
+_AGENT_TEXTS = SourceTable(sources_of(lambda each: each.agent_texts))
 
 
 def question_on(node: Node) -> str:
@@ -71,8 +73,8 @@ def unread_answer_on(node: Node) -> Counter[str]:
     return next((found for value in _values(node.span, _ANSWER_KEYS) if (found := media_in(value))), Counter())
 
 
-def _values(span: Span, keys: tuple[str, ...]) -> Iterator[Any]:
-    return (span.attributes[key] for key in keys if key in span.attributes)
+def _values(span: Span, keys: KeyTable[tuple[str, ...]]) -> Iterator[Any]:
+    return map(span.attributes.__getitem__, keys.of(span.key_set))
 
 
 def _messages(value: Any) -> list[SpanMessage]:
@@ -85,8 +87,8 @@ def _messages(value: Any) -> list[SpanMessage]:
 
 def finish_on(node: Node) -> str:
     """Returns why the answer ended that is the last of the messages of a span's output; empty if they do not say it."""
-    for key in _ANSWER_KEYS:
-        value = structure(node.span.attributes.get(key))
+    for found in _values(node.span, _ANSWER_KEYS):
+        value = structure(found)
         messages = value.get("messages") if isinstance(value, dict) else None
         last = messages[-1] if isinstance(messages, list) and messages else None
         if isinstance(last, dict) and read_message(last).role == "assistant":
@@ -94,9 +96,9 @@ def finish_on(node: Node) -> str:
     return ""
 
 
-def _told(span: Span, sources: tuple[Source, ...]) -> str:
+def _told(span: Span, sources: SourceTable) -> str:
     text: str
-    for text in read_all(span, sources):
+    for text in sources.read_all(span):
         # JSON of nothing, as of a function that returns nothing.
         if text and text != "null" and not data_url_kind(text):
             return text

@@ -10,12 +10,13 @@ from typing import Any, get_args
 from traceweir.schemas.dimensions import MAX_SHORT_CHARS
 from traceweir.streams.intake.spans.attributes import first_text
 from traceweir.streams.intake.spans.conventions import hooks_of, keys_of
+from traceweir.streams.intake.spans.key_sets import keys_there
 from traceweir.streams.intake.spans.labels import labels_of
 from traceweir.streams.intake.spans.metadata import usable_id
-from traceweir.streams.intake.spans.span import Attributes, Kind, Span
+from traceweir.streams.intake.spans.span import Kind, Span
 from traceweir.streams.intake.spans.tree import Node
 
-_SESSIONS = (keys_of(lambda each: each.shared_sessions), keys_of(lambda each: each.sessions))
+_SESSIONS = (keys_there(keys_of(lambda each: each.shared_sessions)), keys_there(keys_of(lambda each: each.sessions)))
 _NO_SESSIONS = hooks_of(lambda each: each.no_session)
 _USER = keys_of(lambda each: each.users)
 _ANY_USER = frozenset(_USER)
@@ -25,7 +26,7 @@ _USERS_IN_REQUESTS = hooks_of(lambda each: each.user_in_request)
 _DEPLOYMENT = ("deployment.environment.name", "deployment.environment")
 _ENVIRONMENT = keys_of(lambda each: each.environments)
 _APPS = keys_of(lambda each: each.apps)
-_AGENT = keys_of(lambda each: each.agents)
+_AGENT = keys_there(keys_of(lambda each: each.agents))
 MAX_NAME_CHARS = MAX_SHORT_CHARS
 _OPERATIONS = re.compile("(?:invoke_agent )+")
 """The operation of the standard, which some put before each name, and others before that again."""
@@ -47,7 +48,7 @@ def session_of(nodes: Sequence[Node]) -> str:
     """
     for keys in _SESSIONS:
         for node in nodes:
-            if found := _session_in(node.span.attributes, keys):
+            if found := _session_in(node.span, keys.of(node.span.key_set)):
                 return found
     for node in nodes:
         if found := next((session for tell in _SESSIONS_OF if (session := tell(node.span.attributes))), ""):
@@ -75,8 +76,9 @@ def user_of(nodes: Sequence[Node]) -> str:
     return ""
 
 
-def _session_in(attributes: Attributes, keys: tuple[str, ...]) -> str:
-    found = usable_id(first_text(attributes, *keys))
+def _session_in(span: Span, keys: tuple[str, ...]) -> str:
+    attributes = span.attributes
+    found = usable_id(first_text(attributes, *keys)) if keys else ""
     if not found:
         return ""
     refused = {key for no_session in _NO_SESSIONS if (key := no_session(attributes))}
@@ -102,7 +104,7 @@ def agent_name(node: Node) -> str:
 
 def own_agent_name(node: Node) -> str:
     """Returns the name of the agent that a span itself tells; empty if it tells none."""
-    name = first_text(node.span.attributes, *_AGENT)
+    name = first_text(node.span.attributes, *_AGENT.of(node.span.key_set))
     for tell in () if name else _AGENTS_OF[node.kind]:
         if name := tell(node.span):
             break

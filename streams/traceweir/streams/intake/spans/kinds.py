@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from traceweir.streams.base.judge_mark import JUDGE_MARK
 from traceweir.streams.intake.spans.conventions import CONVENTIONS, hooks_of
+from traceweir.streams.intake.spans.key_sets import KeyTable
 from traceweir.streams.intake.spans.span import Kind, Span
 
 _OWN = "traceweir"
 _BY_ATTRIBUTES = tuple((key, each.kind) for each in CONVENTIONS if each.kind is not None for key in each.kind_keys)
 """What tells the kind of a span that has the attribute."""
+_TELLING = KeyTable(lambda keys: tuple(dict.fromkeys(tell for key, tell in _BY_ATTRIBUTES if key in keys)))
 _BY_NAME = hooks_of(lambda each: each.kind_of_name)
 
 
 def kind_of(span: Span) -> Kind:
     """Returns the kind of a span; the first convention whose attributes the span has decides, else its name."""
-    there = span.attributes
-    for key, tell in _BY_ATTRIBUTES:
-        if key in there and (found := tell(span)) is not None:
+    for tell in _TELLING.of(span.key_set):
+        if (found := tell(span)) is not None:
             return found
     for tell in _BY_NAME:
         if (found := tell(span)) is not None:

@@ -18,24 +18,25 @@ from traceweir.streams.intake.spans.dialects import (
 )
 from traceweir.streams.intake.spans.hosted_tools import hosted_rounds
 from traceweir.streams.intake.spans.identity import agent_name
+from traceweir.streams.intake.spans.key_sets import KeySet, key_set_of, keys_there
 from traceweir.streams.intake.spans.message import RequestedCall, SpanMessage
 from traceweir.streams.intake.spans.span import Attributes, Span
 from traceweir.streams.intake.spans.span_events import DETAILS, event_fields, named_events
 from traceweir.streams.intake.spans.tree import Node
 
-_MODEL = (*keys_of(lambda each: each.models), *keys_of(lambda each: each.requested_models))
-_INPUT_TOKENS = keys_of(lambda each: each.input_tokens)
-_OUTPUT_TOKENS = keys_of(lambda each: each.output_tokens)
-_USAGE = keys_of(lambda each: each.usages)
+_MODEL = keys_there((*keys_of(lambda each: each.models), *keys_of(lambda each: each.requested_models)))
+_INPUT_TOKENS = keys_there(keys_of(lambda each: each.input_tokens))
+_OUTPUT_TOKENS = keys_there(keys_of(lambda each: each.output_tokens))
+_USAGE = keys_there(keys_of(lambda each: each.usages))
 """Attributes with the tokens as an object of JSON."""
-_PROVIDER = keys_of(lambda each: each.providers)
+_PROVIDER = keys_there(keys_of(lambda each: each.providers))
 _FRAMING = frozenset(keys_of(lambda each: each.framing_providers))
 _FLAGGING = frozenset(keys_of(lambda each: each.flagging_providers))
 _STOPPING = frozenset(keys_of(lambda each: each.stopping_providers))
 _MODELS_OF = hooks_of(lambda each: each.model_of)
 _FORCED_TOOLS = hooks_of(lambda each: each.forced_tool)
 _ANSWER_METADATA = hooks_of(lambda each: each.answer_metadata)
-_HISTORIES = keys_of(lambda each: each.histories)
+_HISTORIES = keys_there(keys_of(lambda each: each.histories))
 _MAX_COMPARED = 16
 """Maximum number of earlier calls with which a call is compared for being the same."""
 
@@ -99,7 +100,7 @@ class ModelCall:
     @property
     def may_stop_with_calls(self) -> bool:
         """Whether the provider's answers can end with `stop` also where they ask for tools."""
-        return any(_provider_of(node.span.attributes) in _STOPPING for node in self.nodes)
+        return any(_provider_of(node.span) in _STOPPING for node in self.nodes)
 
     @property
     def all_calls(self) -> list[RequestedCall]:
@@ -137,7 +138,7 @@ def read_model_calls(nodes: Sequence[Node]) -> list[ModelCall]:
 
 
 def _has_history(node: Node) -> bool:
-    return any(key in node.span.attributes for key in _HISTORIES)
+    return bool(_HISTORIES.of(node.span.key_set))
 
 
 def _calls_of_agent(node: Node) -> ModelCall:
@@ -204,15 +205,17 @@ def _outer(node: Node) -> Node | None:
 
 def _read(nodes: list[Node]) -> ModelCall:
     spans = [node.span for node in nodes]
-    merged = spans[0].attributes
+    whole = spans[0]
     if len(spans) > 1:
-        merged = {key: value for span in reversed(spans) for key, value in span.attributes.items()}
-    usage = decoded(first(merged, *_USAGE))
+        both = {key: value for span in reversed(spans) for key, value in span.attributes.items()}
+        whole = replace(whole, attributes=both)
+    merged = whole.attributes
+    usage = decoded(first(merged, *_USAGE.of(whole.key_set)))
     usage = usage if isinstance(usage, dict) else {}
     of_answer = next((each for tell in _ANSWER_METADATA if (each := tell(merged))), {})
     usage = of_answer["usage"] if isinstance(of_answer.get("usage"), dict) else usage
-    models = (*(first_text(merged, key) for key in _MODEL if key in merged), text_of(of_answer.get("model")))
-    input_tokens, output_tokens = _tokens(merged, usage)
+    models = (*(first_text(merged, key) for key in _MODEL.of(whole.key_set)), text_of(of_answer.get("model")))
+    input_tokens, output_tokens = _tokens(merged, whole.key_set, usage)
     inputs = with_content(map(input_messages, spans))
     outputs = with_content(map(output_messages, spans))
     below = calls_below(child.span for node in nodes for child in node.children)
@@ -226,7 +229,7 @@ def _read(nodes: list[Node]) -> ModelCall:
         hosted = hosted_rounds(outputs)
         rounds, outputs = _divided(outputs)
         rounds += hosted
-    if any(message.results for message in inputs) and _provider_of(merged) in _FRAMING:
+    if any(message.results for message in inputs) and _provider_of(whole) in _FRAMING:
         for message in inputs:
             message.results = [result._replace(framed=True) for result in message.results]
     return ModelCall(
@@ -241,7 +244,7 @@ def _read(nodes: list[Node]) -> ModelCall:
         earlier=_earlier(spans[0], input_tokens, output_tokens),
         rounds=rounds,
         response_id=first_text(merged, "gen_ai.response.id"),
-        is_told_of_failures=_provider_of(merged).lower() in _FLAGGING,
+        is_told_of_failures=_provider_of(whole).lower() in _FLAGGING,
         forced_tool=next((name for tell in _FORCED_TOOLS if (name := tell(merged))), ""),
     )
 
@@ -256,8 +259,8 @@ def _divided(outputs: Sequence[SpanMessage]) -> tuple[list[SpanMessage], list[Sp
     return list(outputs[:end]), list(outputs[end:])
 
 
-def _provider_of(attributes: Attributes) -> str:
-    return first_text(attributes, *_PROVIDER)
+def _provider_of(span: Span) -> str:
+    return first_text(span.attributes, *_PROVIDER.of(span.key_set))
 
 
 def _earlier(span: Span, input_tokens: int | None, output_tokens: int | None) -> list[EarlierCall]:
@@ -268,7 +271,7 @@ def _earlier(span: Span, input_tokens: int | None, output_tokens: int | None) ->
     found: dict[EarlierCall, None] = {}
     for event in sorted(events, key=lambda event: event.time_ns):
         fields = event_fields(event)
-        read, written = _tokens(fields, {})
+        read, written = _tokens(fields, key_set_of(fields), {})
         if read is None or written is None:
             return []
         found.setdefault(EarlierCall(event.time_ns, read, written))
@@ -276,10 +279,10 @@ def _earlier(span: Span, input_tokens: int | None, output_tokens: int | None) ->
     return earlier if (last.input_tokens, last.output_tokens) == (input_tokens, output_tokens) else []
 
 
-def _tokens(attributes: Attributes, usage: Attributes) -> tuple[int | None, int | None]:
+def _tokens(attributes: Attributes, key_set: KeySet, usage: Attributes) -> tuple[int | None, int | None]:
     """Returns the numbers of input and output tokens."""
-    read = count(attributes, *_INPUT_TOKENS)
-    written = count(attributes, *_OUTPUT_TOKENS)
+    read = count(attributes, *_INPUT_TOKENS.of(key_set))
+    written = count(attributes, *_OUTPUT_TOKENS.of(key_set))
     return (
         count(usage, "input_tokens", "prompt_tokens", "input") if read is None else read,
         count(usage, "output_tokens", "completion_tokens", "output") if written is None else written,

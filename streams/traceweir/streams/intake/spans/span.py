@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
+from traceweir.streams.intake.spans.key_sets import KeySet, key_set_of
+
 Value: TypeAlias = "str | bool | int | float | bytes | list[Value] | dict[str, Value] | None"
 """The value of an attribute: OpenTelemetry's AnyValue."""
 
@@ -66,3 +68,12 @@ class Span:
     """Number of attributes that the SDK dropped because of its limits."""
     cut_texts: int = 0
     """Number of texts, in the attributes of the span and its events, that were cut and are None here."""
+    _key_set: KeySet | None = field(default=None, init=False, repr=False)
+
+    @property
+    def key_set(self) -> KeySet:
+        """The keys of the attributes, which stay as they are."""
+        key_set = self._key_set
+        if key_set is None:
+            key_set = self._key_set = key_set_of(self.attributes)
+        return key_set

@@ -3,37 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 from traceweir.streams.intake.spans.message import Role, SpanMessage
 from traceweir.streams.intake.spans.messages import read_message
-from traceweir.streams.intake.spans.span import Span
 
 MAX_INDEX = 10_000
-_MAX_CACHED_KEYS = 32
-"""Maximum number of keys of a span whose set of keys is remembered."""
-_MAX_CACHED_CHARS = 2_000
-"""Maximum number of characters of these keys together: an agent chooses its keys, and the sets stay in memory."""
 
 
 class _Branch(dict[str, Any]):
     """An object that the keys of attributes make, in contrast to one that is the value of an attribute."""
-
-
-def spread_attributes(span: Span, beginnings: tuple[str, ...]) -> Mapping[str, Any]:
-    """Returns the attributes that are parts of messages: those whose keys begin so."""
-    attributes = span.attributes
-    if len(attributes) > _MAX_CACHED_KEYS or sum(map(len, attributes)) > _MAX_CACHED_CHARS:
-        return {key: value for key, value in attributes.items() if key.startswith(beginnings)}
-    keys = _spread_keys(tuple(attributes), beginnings)
-    return {key: attributes[key] for key in keys} if keys else {}
-
-
-# The spans of an instrumented agent have few sets of keys.
-@lru_cache(maxsize=512)
-def _spread_keys(keys: tuple[str, ...], beginnings: tuple[str, ...]) -> list[str]:
-    return [key for key in keys if key.startswith(beginnings)]
 
 
 def indexed(spread: Mapping[str, Any], prefix: str, role: Role = "user") -> list[SpanMessage]:

@@ -10,8 +10,9 @@ from traceweir.schemas.result_parts import has_media
 from traceweir.schemas.tool_results import is_failure
 from traceweir.streams.intake.spans.attributes import ABSENT, first_text, structure, text_of
 from traceweir.streams.intake.spans.conventions import hooks_of, keys_of, sources_of
-from traceweir.streams.intake.spans.conventions.source import Identified, Source, read_all
+from traceweir.streams.intake.spans.conventions.source import Identified, SourceTable
 from traceweir.streams.intake.spans.interrupts import waits_for_person
+from traceweir.streams.intake.spans.key_sets import keys_there
 from traceweir.streams.intake.spans.message import SpanMessage, is_hidden
 from traceweir.streams.intake.spans.message_content import read_content
 from traceweir.streams.intake.spans.python_text import python_value
@@ -22,18 +23,18 @@ _OBJECT = re.compile(r"<[\w.]+ object at 0x[0-9a-f]+>")
 _OBJECTS = re.compile(r"\[?<[\w.]+ object at 0x[0-9a-f]+>(?:, <[\w.]+ object at 0x[0-9a-f]+>)*\]?")
 _OPERATIONS = re.compile("(?:execute_tool )+")
 """The operation of the standard, which some put before each name, and others before that again."""
-_IDS = keys_of(lambda each: each.tool_ids)
+_IDS = keys_there(keys_of(lambda each: each.tool_ids))
 _NO_IDS = keys_of(lambda each: each.no_tool_ids)
-_NAMES = keys_of(lambda each: each.tool_names)
+_NAMES = keys_there(keys_of(lambda each: each.tool_names))
 _ASKED_TOOLS = hooks_of(lambda each: each.asked_tool)
 _PREFIXES = keys_of(lambda each: each.tool_name_prefixes)
 _SUFFIXES = keys_of(lambda each: each.tool_name_suffixes)
 _ARE_SERVER_CALLS = hooks_of(lambda each: each.is_server_call)
 _HANDOFFS = hooks_of(lambda each: each.handoff)
-_ARGUMENTS = sources_of(lambda each: each.arguments)
+_ARGUMENTS = SourceTable(sources_of(lambda each: each.arguments))
 _NO_ARGUMENTS = frozenset(keys_of(lambda each: each.no_arguments))
-_RESULTS = sources_of(lambda each: each.results)
-_FAILURES = keys_of(lambda each: each.failures)
+_RESULTS = SourceTable(sources_of(lambda each: each.results))
+_FAILURES = keys_there(keys_of(lambda each: each.failures))
 _MESSAGES = keys_of(lambda each: each.failure_messages)
 _HIDES_CALL = hooks_of(lambda each: each.hides_call)
 _FRAMES_RESULTS = hooks_of(lambda each: each.frames_results)
@@ -83,7 +84,7 @@ def read_tool(span: Span) -> ToolRun:
     is_unnamed = args is ABSENT and has_unnamed_args(framed_args)
     if any(hides(span) for hides in _HIDES_CALL):
         args = result = ABSENT
-    call_id = first_text(span.attributes, *_IDS)
+    call_id = first_text(span.attributes, *_IDS.of(span.key_set))
     call_id = "" if call_id.startswith(_NO_IDS) else call_id
     call_id = call_id or id_in_result or id_in_event
     if waits_for_person(span):
@@ -95,7 +96,7 @@ def read_tool(span: Span) -> ToolRun:
 def tool_name(span: Span) -> str:
     """Returns the name of a span's tool."""
     name = next((found for tell in _ASKED_TOOLS if (found := tell(span.attributes))), "")
-    name = name or first_text(span.attributes, *_NAMES)
+    name = name or first_text(span.attributes, *_NAMES.of(span.key_set))
     if not name:
         name = span.name
         for prefix in _PREFIXES:
@@ -118,9 +119,9 @@ def _args(span: Span) -> tuple[Any, str]:
     return (value.value, value.call_id) if isinstance(value, Identified) else (value, "")
 
 
-def _told(span: Span, sources: tuple[Source, ...]) -> Any:
+def _told(span: Span, sources: SourceTable) -> Any:
     """Returns the first value that is there."""
-    for value in read_all(span, sources):
+    for value in sources.read_all(span):
         if value is not ABSENT:
             return value
     return ABSENT
@@ -290,7 +291,7 @@ def error_of(span: Span, result: Any, failed: bool) -> str | None:
     in_result = error_in(result)
     if isinstance(result, str):
         in_result = next((found for tell in _ERRORS_IN_RESULTS if (found := tell(result))), in_result)
-    status = first_text(attributes, *_FAILURES).lower()
+    status = first_text(attributes, *_FAILURES.of(span.key_set)).lower()
     failed = failed or any(has_failed(span, result) for has_failed in _HAS_FAILED)
     if not (span.status == "ERROR" or failed or in_result or "error.type" in attributes or status == "error"):
         return None

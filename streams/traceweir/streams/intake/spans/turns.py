@@ -15,12 +15,13 @@ from traceweir.streams.intake.spans.conversations import (
     turns_without_agent,
 )
 from traceweir.streams.intake.spans.interrupts import has_error, waits_for_person
+from traceweir.streams.intake.spans.key_sets import keys_there
 from traceweir.streams.intake.spans.tree import Node, below
 
 _FRAMES = ("agent", "workflow", "chain")
 _WORK = ("llm", "tool", "retriever", "agent")
 _MAX_ABOVE = 16
-_CONTENT = (*keys_of(lambda each: each.contents), *keys_of(lambda each: each.histories))
+_CONTENT = keys_there((*keys_of(lambda each: each.contents), *keys_of(lambda each: each.histories)))
 
 
 @dataclass(slots=True)
@@ -261,7 +262,7 @@ def _join_fragments(groups: list[list[Node]], fragments: list[Node]) -> None:
 def _works(node: Node) -> bool:
     """Returns whether a span is work of an agent; an agent's own span is, if it has something to tell."""
     if node.kind == "agent":
-        has_content = any(key in node.span.attributes for key in _CONTENT)
+        has_content = bool(_CONTENT.of(node.span.key_set))
         return has_content or bool(node.span.events) or node.span.status == "ERROR"
     if _is_fragment(node) and node.span.status == "ERROR":
         # The failure of the turn, which the lost span would tell.

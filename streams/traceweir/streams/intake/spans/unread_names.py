@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from functools import lru_cache
 
 from traceweir.streams.intake.spans.attributes import first_text
 from traceweir.streams.intake.spans.conventions import keys_of
+from traceweir.streams.intake.spans.key_sets import KeyTable
 from traceweir.streams.intake.spans.tree import Node
 
 _KNOWN = frozenset(
@@ -48,24 +48,28 @@ def unread_names(nodes: Iterable[Node], *, has_session: bool, has_user: bool, to
     known = {kind for kind, is_read in (("session", has_session), ("user", has_user)) if is_read}
     found: dict[str, str] = {}
     for node in nodes:
-        attributes = node.span.attributes
-        for key in attributes:
-            if not key.endswith(_LAST_LETTERS) or not (kind := _kind_of_key(key)) or kind in known or kind in found:
+        for key, kind in _CANDIDATES.of(node.span.key_set):
+            if kind in known or kind in found:
                 continue
-            text = first_text(attributes, key)
+            text = first_text(node.span.attributes, key)
             if not text or (kind == "tool" and (node.kind != "other" or _is_in_tool(node) or text in tools)):
                 continue
             found[kind] = key
     return {kind: _WAYS_OUT[kind].format(f"the attribute {key!r}") for kind, key in found.items()}
 
 
-# The spans of an instrumented agent have few names of attributes.
-@lru_cache(maxsize=2_048)
+def _candidates(keys: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    return tuple((key, kind) for key in keys if key.endswith(_LAST_LETTERS) and (kind := _kind_of_key(key)))
+
+
 def _kind_of_key(key: str) -> str:
     if key in _KNOWN or len(key) > _MAX_KEY_CHARS:
         return ""
     name = re.sub(r"[^a-z0-9]", "", key.lower())
     return next((kind for kind, ends in _ENDS.items() if name.endswith(ends)), "")
+
+
+_CANDIDATES = KeyTable(_candidates)
 
 
 def _is_in_tool(node: Node) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -34,10 +35,10 @@ TOOL: dict[str, Any] = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.na
 
 def counted(spans: list[Span]) -> list[Span]:
     """Returns the spans with tokens at the model calls, which each convention could tell."""
-    for each in spans:
-        if kind_of(each) == "llm":
-            each.attributes = {"gen_ai.usage.input_tokens": 3, "gen_ai.usage.output_tokens": 2, **each.attributes}
-    return spans
+    tokens = {"gen_ai.usage.input_tokens": 3, "gen_ai.usage.output_tokens": 2}
+    return [
+        replace(each, attributes={**tokens, **each.attributes}) if kind_of(each) == "llm" else each for each in spans
+    ]
 
 
 def log_events() -> list[Span]:

@@ -18,7 +18,7 @@ from traceweir.streams.intake import spans
 from traceweir.streams.intake.spans import conventions
 from traceweir.streams.intake.spans.conventions import CONVENTIONS, STANDARD_FIRST
 from traceweir.streams.intake.spans.conventions.convention import Convention
-from traceweir.streams.intake.spans.conventions.source import Source, read_all
+from traceweir.streams.intake.spans.conventions.source import Source, SourceTable
 from traceweir.streams.intake.spans.kinds import kind_of
 
 INTERFACE = {"convention", "seen", "source"}
@@ -158,9 +158,9 @@ def test_the_convention_of_the_page_reads_spans_of_its_own() -> None:
     assert acme.kind is not None
     assert acme.kind(run) == "agent"
     assert acme.kind(span(2, 1, "other", {})) is None
-    assert list(read_all(run, acme.questions)) == ["Who?"]
-    assert list(read_all(run, acme.answers)) == ["I."]
-    assert [message.text for message in next(read_all(run, acme.inputs))] == ["Who?"]
-    assert list(read_all(run, acme.results)) == [{"answer": "I."}]
+    assert list(SourceTable(acme.questions).read_all(run)) == ["Who?"]
+    assert list(SourceTable(acme.answers).read_all(run)) == ["I."]
+    assert [message.text for message in next(SourceTable(acme.inputs).read_all(run))] == ["Who?"]
+    assert list(SourceTable(acme.results).read_all(run)) == [{"answer": "I."}]
     assert acme.switches[0].applies({"acme.kind"}, set())
     assert not acme.switches[0].applies({"gen_ai.system"}, {"acme"})

@@ -9,16 +9,21 @@ from typing import Any
 import pytest
 from tests.support.spans import span
 
+from traceweir.streams.intake.spans.conventions.source import Rank, Source, SourcePlace, SourceTable, spread_beginnings
+from traceweir.streams.intake.spans.key_sets import keys_there
 from traceweir.streams.intake.spans.reader import read_trace
-from traceweir.streams.intake.spans.spread_messages import indexed, spread_attributes
+from traceweir.streams.intake.spans.spread_messages import indexed
 
 KEY = "llm.input_messages.0.message.content"
 BEGINNINGS = ("llm.input_messages.",)
 
 
 @pytest.mark.parametrize("other", ["short", "x" * 2_000, "x" * 2_001])
-def test_only_parts_of_messages_are_returned(other: str) -> None:
-    assert spread_attributes(span(1, 0, "llm", {KEY: "hello", other: 1}), BEGINNINGS) == {KEY: "hello"}
+def test_only_parts_of_messages_are_read_as_messages(other: str) -> None:
+    source = Source(BEGINNINGS[0], lambda _, spread: spread, Rank.VALUE, SourcePlace.SPREAD)
+    table = SourceTable([source], spread_beginnings([source]))
+    assert list(table.read_all(span(1, 0, "llm", {KEY: "hello", other: 1}))) == [{KEY: "hello"}]
+    assert list(table.read_all(span(1, 0, "llm", {other: 1}))) == []
 
 
 def test_a_large_key_is_let_go_with_its_span() -> None:
@@ -26,9 +31,9 @@ def test_a_large_key_is_let_go_with_its_span() -> None:
     kept = []
     for key in (large, short):
         before = sys.getrefcount(key)
-        spread_attributes(span(1, 0, "llm", {key: 1}), BEGINNINGS)
-        kept.append(sys.getrefcount(key) - before)
-    assert kept == [0, 1]
+        assert keys_there([key]).of(span(1, 0, "llm", {key: 1}).key_set)
+        kept.append(sys.getrefcount(key) > before)
+    assert kept == [False, True]
 
 
 def test_an_object_that_is_a_value_is_not_changed_by_keys_below_it() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+from traceweir.streams.intake.spans.key_sets import KeyTable
 from traceweir.streams.intake.spans.span import Span
 from traceweir.streams.intake.spans.span_events import event_field, named_events
 
@@ -38,6 +39,7 @@ class SourcePlace(IntEnum):
     """The events of the span together, if it has some; `read` gets None."""
 
 
+_ATTRIBUTE = SourcePlace.ATTRIBUTE
 _SPREAD = SourcePlace.SPREAD
 _SPAN = SourcePlace.SPAN
 
@@ -85,35 +87,54 @@ def ranked(sources: Iterable[Source]) -> tuple[Source, ...]:
     return tuple(sorted(sources, key=lambda source: source.rank))
 
 
-def no_spread(_: Span) -> Mapping[str, Any]:
-    """Returns no attributes: no source of these values is spread."""
-    return {}
+def spread_beginnings(sources: Iterable[Source]) -> tuple[str, ...]:
+    """Returns the beginnings of the keys over which values of these sources are spread."""
+    return tuple(source.key for source in sources if source.place is _SPREAD)
 
 
-def read_all(
-    span: Span, sources: Iterable[Source], spread_of: Callable[[Span], Mapping[str, Any]] = no_spread
-) -> Iterator[Any]:
-    """Yields what is read from each source that is there.
+class SourceTable:
+    """Sources, of which the keys of a span's attributes select: a span has few of the attributes that are sources.
 
     Args:
-        span: The span.
         sources: The sources, in the order in which they are asked.
-        spread_of: Returns the attributes of the span over which values are spread.
+        beginnings: Beginnings of the keys over which values are spread, also those of other tables.
     """
-    there = span.attributes
-    events = span.events
-    spread: Mapping[str, Any] | None = None
-    for key, read, _, place in sources:
-        # As of most sources: an attribute.
-        if not place:
-            if key in there and (value := there[key]) is not None:
-                yield read(span, value)
-        elif place is _SPREAD:
-            spread = spread_of(span) if spread is None else spread
-            if spread:
+
+    __slots__ = ("_beginnings", "_selected", "_sources", "_spread")
+
+    def __init__(self, sources: Iterable[Source], beginnings: tuple[str, ...] = ()) -> None:
+        self._sources = tuple(sources)
+        self._beginnings = beginnings
+        self._spread = KeyTable(self._keys_of_spread)
+        self._selected = KeyTable(self._select)
+
+    def _keys_of_spread(self, keys: Mapping[str, Any]) -> tuple[str, ...]:
+        return tuple(key for key in keys if key.startswith(self._beginnings))
+
+    def _select(self, keys: Mapping[str, Any]) -> tuple[tuple[Source, ...], tuple[Source, ...]]:
+        has_spread = bool(self._keys_of_spread(keys))
+        of_attributes = (_ATTRIBUTE, _SPREAD)
+        with_events = tuple(
+            source
+            for source in self._sources
+            if source.place not in of_attributes or (has_spread if source.place is _SPREAD else source.key in keys)
+        )
+        return tuple(source for source in with_events if source.place in of_attributes), with_events
+
+    def read_all(self, span: Span) -> Iterator[Any]:
+        """Yields what is read from each source that the span has."""
+        there = span.attributes
+        without_events, with_events = self._selected.of(span.key_set)
+        spread: Mapping[str, Any] | None = None
+        for key, read, _, place in with_events if span.events else without_events:
+            if not place:
+                if (value := there[key]) is not None:
+                    yield read(span, value)
+            elif place is _SPREAD:
+                if spread is None:
+                    spread = {each: there[each] for each in self._spread.of(span.key_set)}
                 yield read(span, spread)
-        elif events:
-            if place is _SPAN:
+            elif place is _SPAN:
                 yield read(span, None)
             else:
                 for event in named_events(span, key):
