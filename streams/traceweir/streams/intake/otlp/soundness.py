@@ -16,8 +16,10 @@ def span_problem(span: Any) -> str | None:
     """Returns why a message Span cannot be used, as the end of a sentence; None if it can."""
     if not 0 <= span.status.code < len(STATUSES):
         return f"the status is {span.status.code}; it must be 0 (UNSET), 1 (OK) or 2 (ERROR)"
-    times = (span.start_time_unix_nano, span.end_time_unix_nano, *[each.time_unix_nano for each in span.events])
-    return _time_problem(max(times))
+    latest = max(span.start_time_unix_nano, span.end_time_unix_nano)
+    if events := span.events:
+        latest = max(latest, *[each.time_unix_nano for each in events])
+    return None if latest <= LAST_NS else _time_problem(latest)
 
 
 def log_problem(log: Any) -> str | None:

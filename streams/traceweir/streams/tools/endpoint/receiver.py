@@ -170,13 +170,15 @@ class Receiver:
         writing = asyncio.ensure_future(self._writer.write(signal, records))
         admission.share()
         writing.add_done_callback(lambda done: _settle(done, admission))
-        try:
-            await asyncio.wait_for(asyncio.shield(writing), self._write_timeout_s)
-        except TimeoutError:
+        # The writing goes on if it takes longer, or if the client goes away.
+        done, _ = await asyncio.wait((writing,), timeout=self._write_timeout_s)
+        if not done:
             raise Refusal(
                 Reason.UNAVAILABLE,
                 f"Kafka has not acknowledged the request within {self._write_timeout_s:g} s; send the request again",
-            ) from None
+            )
+        try:
+            writing.result()
         except WriteError as error:
             raise Refusal(
                 Reason.UNAVAILABLE, f"Kafka has not taken the request ({error}); send the request again"
