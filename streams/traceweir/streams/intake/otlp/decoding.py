@@ -160,9 +160,8 @@ def decode_span(found: SpanSlice) -> Span:
 
 def _span(message: Any, ids: Iterable[str], resource: Attributes, scope: str) -> Span:
     trace_id, span_id, parent_id = ids
-    name = f"span {span_id} of trace {trace_id}"
     if (problem := span_problem(message)) is not None:
-        raise OtlpError(f"{name}: {problem}")
+        raise OtlpError(f"span {span_id} of trace {trace_id}: {problem}")
     status = message.status
     return Span(
         trace_id=trace_id,

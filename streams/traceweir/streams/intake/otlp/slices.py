@@ -18,6 +18,8 @@ from traceweir.streams.intake.otlp.views import LogView, RequestView, SpanView
 
 TRACE_ID_BYTES = 16
 SPAN_ID_BYTES = 8
+_NO_TRACE_ID = bytes(TRACE_ID_BYTES)
+_NO_SPAN_ID = bytes(SPAN_ID_BYTES)
 MAX_SPAN_BYTES = 900_000
 """The largest span or log record with its resource, in bytes: it must fit a row, a forwarded record and a dead letter of
 the stage collect, so that the endpoint accepts no larger one."""
@@ -109,8 +111,8 @@ def log_slices(request: bytes) -> LogSlices:
             span_id = ids.span_id
             slices.append(
                 LogSlice(
-                    _id(ids.trace_id, TRACE_ID_BYTES, "trace id"),
-                    _id(span_id, SPAN_ID_BYTES, "span id") if span_id.strip(b"\0") else "",
+                    _id(ids.trace_id, _NO_TRACE_ID, "trace id"),
+                    _id(span_id, _NO_SPAN_ID, "span id") if span_id.strip(b"\0") else "",
                     data,
                 )
             )
@@ -177,16 +179,17 @@ def span_ids(span: Any) -> tuple[str, str, str]:
     """
     parent = span.parent_span_id
     return (
-        _id(span.trace_id, TRACE_ID_BYTES, "trace id"),
-        _id(span.span_id, SPAN_ID_BYTES, "span id"),
-        _id(parent, SPAN_ID_BYTES, "parent span id") if parent and parent.strip(b"\0") else "",
+        _id(span.trace_id, _NO_TRACE_ID, "trace id"),
+        _id(span.span_id, _NO_SPAN_ID, "span id"),
+        _id(parent, _NO_SPAN_ID, "parent span id") if parent and parent.strip(b"\0") else "",
     )
 
 
-def _id(value: bytes, size: int, name: str) -> str:
-    if len(value) != size:
-        raise OtlpError(f"the {name} has {len(value)} bytes; it must have {size}")
-    if value == bytes(size):
+def _id(value: bytes, zeros: bytes, name: str) -> str:
+    """Returns an id as text; `zeros` has its length."""
+    if len(value) != len(zeros):
+        raise OtlpError(f"the {name} has {len(value)} bytes; it must have {len(zeros)}")
+    if value == zeros:
         raise OtlpError(f"the {name} consists of zeros, which OpenTelemetry defines as invalid")
     return value.hex()
 

@@ -18,6 +18,7 @@ MAX_NESTING = 40
 """Maximum depth of a value; deeper parts are left out."""
 _WORDS = {"true": True, "false": False, "null": None}
 _JSON_SPACE = " \t\n\r"
+_OPENING = frozenset('{["')
 _MIN_INT, _MAX_INT = -(2**63), 2**64 - 1
 """The whole numbers that orjson writes."""
 
@@ -61,7 +62,9 @@ def first_text(attributes: Attributes, *keys: str) -> str:
         if value is None:
             continue
         if isinstance(value, str) and value:
-            if value[0] == value[-1] == '"' and len(value) > 1:
+            if value[0] != '"':
+                return value
+            if value[-1] == '"' and len(value) > 1:
                 inner = decoded(value)
                 value = inner if isinstance(inner, str) else value
             if value:
@@ -124,6 +127,9 @@ def structure(value: Any, levels: int = MAX_LEVELS) -> Any:
     ([1], '12')
     """
     if not isinstance(value, str):
+        return value
+    # As most texts.
+    if value.lstrip()[:1] not in _OPENING:
         return value
     inner: Any = value
     for _ in range(levels):
@@ -212,6 +218,8 @@ def has_word(value: Any, *words: str) -> bool:
     >>> has_word('{"a": 1}', '"a"'), has_word({"a": 1}, '"a"'), has_word(None, '"a"')
     (True, True, False)
     """
+    if value is None:
+        return False
     text = text_of(value) if isinstance(value, dict | list) else value
     return isinstance(text, str) and any(word in text for word in words)
 

@@ -53,14 +53,13 @@ def _are_cut(longest: list[str]) -> bool:
 
 
 def _add_longest(attributes: Attributes, longest: list[str]) -> None:
-    texts = [value for value in attributes.values() if isinstance(value, str)]
-    size = max(map(len, texts), default=0)
-    if size > len(longest[0]):
-        longest.clear()
-    elif size < len(longest[0]):
-        # As of most spans.
-        return
-    longest += [text for text in texts if len(text) == size]
+    size = len(longest[0])
+    for value in attributes.values():
+        if isinstance(value, str) and len(value) >= size:
+            if len(value) > size:
+                longest.clear()
+                size = len(value)
+            longest.append(value)
 
 
 def _service(span: Span) -> Value:

@@ -25,7 +25,9 @@ _USERS_OF = hooks_of(lambda each: each.user_of)
 _USERS_IN_REQUESTS = hooks_of(lambda each: each.user_in_request)
 _DEPLOYMENT = ("deployment.environment.name", "deployment.environment")
 _ENVIRONMENT = keys_of(lambda each: each.environments)
+_VERSION = "gen_ai.agent.version"
 _APPS = keys_of(lambda each: each.apps)
+_ANY_APP = frozenset(_APPS)
 _AGENT = keys_there(keys_of(lambda each: each.agents))
 MAX_NAME_CHARS = MAX_SHORT_CHARS
 _OPERATIONS = re.compile("(?:invoke_agent )+")
@@ -122,8 +124,9 @@ def app_of(spans: Sequence[Span]) -> str:
     # Which the SDK has made up.
     if service and not service.startswith("unknown_service"):
         return service[:MAX_NAME_CHARS]
-    names = (first_text(each.resource, *_APPS) or first_text(each.attributes, *_APPS) for each in spans)
-    return next((name for name in names if name), "")[:MAX_NAME_CHARS]
+    places = (place for each in spans for place in (each.resource, each.attributes))
+    names = (first_text(place, *_APPS) for place in places if not _ANY_APP.isdisjoint(place))
+    return next(filter(None, names), "")[:MAX_NAME_CHARS]
 
 
 def dimensions(
@@ -140,7 +143,8 @@ def dimensions(
         user: Id of the user.
     """
     root = around[0]
-    version = next((v for node in nodes if (v := first_text(node.span.attributes, "gen_ai.agent.version"))), "")
+    telling = (node.span.attributes for node in nodes if _VERSION in node.span.attributes)
+    version = next((found for each in telling if (found := first_text(each, _VERSION))), "")
     fields: dict[str, Any] = {
         "app_name": app,
         "agent_name": agent,

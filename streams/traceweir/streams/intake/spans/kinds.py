@@ -8,6 +8,7 @@ from traceweir.streams.intake.spans.key_sets import KeyTable
 from traceweir.streams.intake.spans.span import Kind, Span
 
 _OWN = "traceweir"
+_OF_OWN = f"{_OWN}."
 _BY_ATTRIBUTES = tuple((key, each.kind) for each in CONVENTIONS if each.kind is not None for key in each.kind_keys)
 """What tells the kind of a span that has the attribute."""
 _TELLING = KeyTable(lambda keys: tuple(dict.fromkeys(tell for key, tell in _BY_ATTRIBUTES if key in keys)))
@@ -31,6 +32,6 @@ def is_own(span: Span) -> bool:
     The instrumentation scope decides, and the mark in the trace state. The name of a service is the user's, who can
     call an agent `traceweir-agents`.
     """
-    if span.scope == _OWN or span.scope.startswith(f"{_OWN}."):
+    if span.scope == _OWN or span.scope.startswith(_OF_OWN):
         return True
     return bool(span.trace_state) and JUDGE_MARK in map(str.strip, span.trace_state.split(","))

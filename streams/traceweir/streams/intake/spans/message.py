@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from traceweir.schemas.result_parts import data_url_kind
@@ -19,6 +20,11 @@ _SCRUBBED = "[Scrubbed due to "
 """The beginning of what Logfire writes in place of a value that looks like a secret, such as a session id."""
 HIDDEN = frozenset({"__REDACTED__", "<elided>", "[REDACTED]", "redacted-by-litellm", "<REDACTED>"})
 """The texts that OpenInference, ADK, Strands, LiteLLM and Claude Code write in place of hidden content."""
+
+
+# `Counter()` takes as long as all other fields of a message together, to count nothing.
+no_parts: Callable[[], Counter[str]] = partial(Counter.__new__, Counter)
+"""Returns a new count of parts that are no text, of which there is none yet."""
 
 
 class RequestedCall(NamedTuple):
@@ -92,7 +98,7 @@ class SpanMessage:
     """Why the model ended the message, in the words of its API; empty if unknown."""
     hidden: bool = False
     """Whether the message had content that was taken out."""
-    unread: Counter[str] = field(default_factory=Counter, compare=False)
+    unread: Counter[str] = field(default_factory=no_parts, compare=False)
     """How many parts of each kind are neither text, call, result nor reasoning, such as `image_url`."""
     said_before_results: int = 0
     """Number of the texts that stand before the last result of a tool that the provider ran."""
@@ -118,7 +124,7 @@ class SpanMessage:
     @property
     def text(self) -> str:
         """The non-empty texts, joined by line breaks."""
-        return "\n".join(text for text in self.texts if text)
+        return "\n".join(filter(None, self.texts))
 
 
 def asks_without_text(messages: Sequence[SpanMessage], place: int) -> bool:

@@ -12,6 +12,8 @@ MAX_ID_CHARS = 1_024
 def in_metadata(attributes: Attributes, *keys: str) -> str:
     """Returns the text of the first of these keys in the attribute `metadata`; empty if it has none."""
     value = attributes.get("metadata")
+    if value is None:
+        return ""
     if has_word(value, *(f'"{key}"' for key in keys)):
         value = decoded(value)
         if isinstance(value, dict):

@@ -113,7 +113,7 @@ class Missing:
 
     def on_call(self, place: int, *parts: str) -> dict[str, Any]:
         """Returns the field `missing` for an event of a tool call; no field if all parts are there."""
-        return self.on(*(f"{part}:{place}" for part in parts))
+        return self.on(*(f"{part}:{place}" for part in parts)) if self.parts else {}
 
 
 def _of_answer(

@@ -90,7 +90,8 @@ class ModelCall:
     @property
     def end_ns(self) -> int:
         """When the call ended."""
-        return max(node.span.end_ns for node in self.nodes)
+        nodes = self.nodes
+        return nodes[0].span.end_ns if len(nodes) == 1 else max(node.span.end_ns for node in nodes)
 
     @property
     def calls(self) -> list[RequestedCall]:
@@ -110,7 +111,11 @@ class ModelCall:
     @property
     def text(self) -> str:
         """The text that the model wrote."""
-        written = [message for message in self.outputs if message.role == "assistant" and message.text]
+        outputs = self.outputs
+        # As of most calls.
+        if len(outputs) == 1:
+            return outputs[0].text if outputs[0].role == "assistant" else ""
+        written = [message for message in outputs if message.role == "assistant" and message.text]
         if len(written) > 1 and all(message.finish and not message.calls for message in written):
             # Each choice has a reason why it ended: one of them is the answer.
             written = written[:1]

@@ -72,7 +72,7 @@ class Span:
 
     @property
     def key_set(self) -> KeySet:
-        """The keys of the attributes, which stay as they are."""
+        """The keys of the attributes, which stay as they are from here on."""
         key_set = self._key_set
         if key_set is None:
             key_set = self._key_set = key_set_of(self.attributes)

@@ -104,5 +104,6 @@ def below(nodes: Iterable[Node]) -> list[Node]:
     """Returns the nodes and all below them, parents before children, without those that judge an agent's work."""
     found = [node for node in nodes if node.kind != "judge"]
     for node in found:
-        found.extend(child for child in node.children if child.kind != "judge")
+        if node.children:
+            found += [child for child in node.children if child.kind != "judge"]
     return found

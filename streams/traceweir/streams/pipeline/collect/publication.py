@@ -92,8 +92,8 @@ class Publication:
             # What withdraws events names itself too.
             name != value["event_id"]
             for (is_event, _, value), document in zip(new.values(), chosen, strict=False)
-            if is_event and document.fits(rooms)
-            for name in value.get("replaces", ())
+            if is_event and "replaces" in value and document.fits(rooms)
+            for name in value["replaces"]
         )
         return cls(chosen, list(damaged.values()), published, first_left_out, left_out, replaced, changes, rooms)
 

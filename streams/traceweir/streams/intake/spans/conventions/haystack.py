@@ -42,6 +42,8 @@ def _read_replies(span: Span, _: object) -> list[SpanMessage]:
 def _metadata_of(of_span: Attributes) -> Mapping[str, Any]:
     """Returns what the API tells of the answer: `model` and `usage`; empty if it is not there."""
     output = _output(of_span)
+    if not output:
+        return {}
     for value in (output.get("replies"), output.get("meta")):
         last = value[-1] if isinstance(value, list) and value else None
         meta = last.get("meta", last) if isinstance(last, dict) else None

@@ -24,7 +24,8 @@ def _step(span: Span) -> SpanMessage | None:
 
     The span of the model call, which is inside, has the text alone, and a tool that the application runs has no span.
     """
-    output = structure(span.attributes.get("mastra.model_step.output"))
+    value = span.attributes.get("mastra.model_step.output")
+    output = None if value is None else structure(value)
     if not isinstance(output, dict):
         return None
     message = {"role": "assistant", "content": output.get("text") or "", "tool_calls": output.get("toolCalls")}

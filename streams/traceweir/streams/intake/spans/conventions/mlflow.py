@@ -44,10 +44,12 @@ def _metadata_of(of_span: Attributes) -> Mapping[str, Any]:
     """Returns `model` and `usage` as the API tells them, or the model that was asked for; empty if they are not there."""
     found: dict[str, Any] = {}
     for key in ("mlflow.spanInputs", "mlflow.spanOutputs"):
-        body = structure(of_span.get(key))
+        body = structure(of_span[key]) if key in of_span else None
         if isinstance(body, dict):
             found |= {name: body[name] for name in ("model", "usage") if body.get(name)}
-    return {name: each for name, each in found.items() if name == "model" or _USAGE not in of_span}
+    if _USAGE in of_span:
+        found.pop("usage", None)
+    return found
 
 
 MLFLOW = Convention(
