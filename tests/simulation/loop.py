@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import math
 import random
 from collections import deque
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from typing import Any
 
 STEP_S = 2e-5
 """Virtual time that each callback takes, so that a task which never waits does not stop the clock."""
+NEAR_S = 0.05
+"""The longest time of a timer that is not put on the grid, in seconds: messages are faster, periods are longer."""
 START_S = 1_773_300_000.0
 """Wall clock at the start of the loop, in seconds since 1970."""
 
@@ -115,6 +118,10 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._now = 0.0
         self.slowness = 1.0
         """Factor on the time of each function in a thread."""
+        self.grid_s = 0.0
+        """Timers that are set for longer than `NEAR_S` end at multiples of so many seconds; 0: each ends at its own time.
+
+        All that a quiet worker does each second it then does at once each `grid_s`, so that days can be played."""
         self.steps = 0
         """Number of callbacks that have run."""
         self.errors: list[dict[str, Any]] = []
@@ -125,6 +132,12 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         """Returns the virtual time in seconds since the start of the loop."""
         return self._now
+
+    def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> asyncio.TimerHandle:  # type: ignore[override]
+        """Sets a timer, on the grid if there is one."""
+        if self.grid_s and when - self._now > NEAR_S:
+            when = math.ceil(when / self.grid_s) * self.grid_s
+        return super().call_at(when, callback, *args, context=context)
 
     def create_future(self) -> asyncio.Future[Any]:
         """Returns a future of this loop."""

@@ -320,10 +320,18 @@ class Cluster:
             return done
 
         if not look():
-            for topic, partitions in request.topics:
-                for number, *_ in partitions:
-                    self._waiting[topic, number].append(look)
-            self.after(request.max_wait_time / 1000, lambda: look(last=True))
+            places = [(topic, number) for topic, partitions in request.topics for number, *_ in partitions]
+            for place in places:
+                self._waiting[place].append(look)
+
+            def end() -> None:
+                look(last=True)
+                # Partitions that get no record would otherwise keep each fetch, with the connection that it came from.
+                for place in places:
+                    if look in self._waiting[place]:
+                        self._waiting[place].remove(look)
+
+            self.after(request.max_wait_time / 1000, end)
 
     def _read(self, node: int, request: Any) -> tuple[list[Any], int, bool]:
         topics, size, wrong = [], 0, False
