@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer
 from confluent_kafka import Producer
+from tests.support.alerts import make_alert, resolved
 from tests.support.results import make_score, put_scores
 from tests.support.scoring import NOW
 from tests.support.stores import FakeRecord, batch_of, open_store, scores_batch
 
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.board.dashboard.feed import LOOK_EVERY_S, Feed, FeedState
+from traceweir.streams.board.store.alerts import alert_page
 from traceweir.streams.board.store.duckdb_store import DuckDBStore
 from traceweir.streams.board.store.errors import StoreError, StoreUnavailableError
 from traceweir.streams.board.store.rows import Batch, SourcePartition
@@ -117,6 +119,19 @@ async def test_scores_are_stored_once_through_a_restart(settings: Settings, tmp_
         {"session_id": "b", "value": 0.5},
         {"session_id": "c", "value": 0.5},
     ]
+
+
+async def test_an_alert_is_stored_and_its_end_replaces_it(settings: Settings, tmp_path: Path) -> None:
+    create_topics(settings)
+    store = open_store(tmp_path / "store.duckdb")
+    alert = make_alert()
+    producer = Producer({"bootstrap.servers": settings.kafka_bootstrap_servers, "log_level": 0})
+    async with feeding(settings, store) as until:
+        for each in (alert, resolved(alert)):
+            producer.produce("traceweir.alerts", each.wire(), each.alert_id, 0)
+            assert producer.flush(30) == 0
+            await until(lambda state, each=each: alert_page(store).alerts == [each])  # type: ignore[misc]
+    store.close()
 
 
 async def test_nothing_is_known_of_a_broker_that_has_ended(tmp_path: Path) -> None:

@@ -179,6 +179,16 @@ async def test_charts_of_the_metric_mark_the_onset_with_its_interval(view: str, 
     assert any("interval" not in mark for mark in marks_of(page))
 
 
+async def test_the_chart_of_what_is_not_scored_marks_alerts_of_that_share_alone(site: Site, visit: Open) -> None:
+    site.add(make_score("unscored", METRIC, None, not_evaluated_because="error", occurred_at=NOW - timedelta(hours=1)))
+    effect = {"estimate": 0.1, "low": 0.03, "high": 0.2}
+    send_alerts(site.store, OPEN_ONE, make_alert("helpful", what="not_evaluated", effect=effect, baseline=0.01))
+    page = (await visit(site).get("/not-scored")).text
+    assert [mark["label"] for mark in marks_of(page) if "interval" in mark] == ["alert: helpful"]
+    assert "share not scored of <bdi>helpful</bdi> rose" in page
+    assert "+10.0 points" in (await visit(site).get("/alerts")).text
+
+
 @pytest.mark.parametrize(
     ("change", "joins"),
     [

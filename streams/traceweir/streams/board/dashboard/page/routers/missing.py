@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -11,8 +11,10 @@ from fastapi.responses import HTMLResponse
 from traceweir.streams.board.dashboard.content import shown
 from traceweir.streams.board.dashboard.context import Dashboard, Serving
 from traceweir.streams.board.dashboard.page import charts
+from traceweir.streams.board.dashboard.page.alert_view import alert_marks, alert_views
 from traceweir.streams.board.dashboard.page.answers import filters_from, page
-from traceweir.streams.board.dashboard.page.marks import marks_of
+from traceweir.streams.board.dashboard.page.marks import ChartMark, marks_of
+from traceweir.streams.board.store.alerts import alerts_in
 from traceweir.streams.board.store.conditions import NO_CAUSE
 from traceweir.streams.board.store.counts import dead_letters_over_time, not_scored_over_time
 from traceweir.streams.board.store.metric import dimension_values
@@ -28,12 +30,14 @@ router = APIRouter()
 def show_not_scored(request: Request, dashboard: Serving) -> HTMLResponse:
     filters = filters_from(request)
     found = [shown(each, dashboard.options.content) for each in not_scored(dashboard.store, filters.selection)]
+    alerts = [each for each in alerts_in(dashboard.store, filters.selection) if each.what == "not_evaluated"]
     return page(
         request,
         "not-scored",
         filters,
         found=found,
-        chart=_chart(dashboard, filters.selection, not_scored_over_time),
+        chart=_chart(dashboard, filters.selection, not_scored_over_time, alert_marks(alerts)),
+        alerts=alert_views(alerts, filters, dashboard.options.now()),
         no_cause=NO_CAUSE,
         values=dimension_values(dashboard.store, filters.selection),
     )
@@ -48,8 +52,11 @@ def show_dead_letters(request: Request, dashboard: Serving) -> HTMLResponse:
 
 
 def _chart(
-    dashboard: Dashboard, selection: Selection, over_time: Callable[[Readable, Selection, int], list[CountPoint]]
+    dashboard: Dashboard,
+    selection: Selection,
+    over_time: Callable[[Readable, Selection, int], list[CountPoint]],
+    marks: Sequence[ChartMark] = (),
 ) -> dict[str, Any] | None:
     step_s = step_of((selection.until - selection.since).total_seconds())
-    marks = marks_of(changes_in(dashboard.store, selection), dashboard.options.configs())
-    return charts.count_chart(over_time(dashboard.store, selection, step_s), marks, step_s, selection)
+    every = [*marks_of(changes_in(dashboard.store, selection), dashboard.options.configs()), *marks]
+    return charts.count_chart(over_time(dashboard.store, selection, step_s), every, step_s, selection)
