@@ -14,9 +14,10 @@ from tests.support.stores import FakeRecord, batch_of, open_store
 
 from traceweir.schemas.labels import Label, LabelSubject, label_id
 from traceweir.schemas.score import Score
+from traceweir.streams.board.dashboard.judge_trust import CorrectedRate, JudgeTrust
 
 
-def label_of(score: Score, verdict: str, **changes: Any) -> Label:
+def label_of(score: Score, verdict: str | None, **changes: Any) -> Label:
     """Returns a label of the session of a score, drawn at random."""
     about = LabelSubject(session_id=score.session_id, segment=0, revision=score.revision, level="session")
     given: dict[str, Any] = {
@@ -58,3 +59,9 @@ def site_of(folder: Path, scores: list[Score], labels: list[Label]) -> Site:
     records = [FakeRecord(each.wire(), number, each.label_id.encode()) for number, each in enumerate(labels)]
     site.store.write(batch_of("labels", *records))
     return site
+
+
+def rate_of(found: JudgeTrust) -> CorrectedRate:
+    """Returns the rate of a judge that has one."""
+    assert found.rate is not None
+    return found.rate

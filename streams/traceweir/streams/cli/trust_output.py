@@ -37,6 +37,7 @@ from traceweir.streams.base.statistics.rogan_gladen import KnownRate
 from traceweir.streams.cli.errors import FAILED, NO_DOCUMENT
 from traceweir.streams.cli.record_lines import MAX_PROBLEMS, RecordLines
 from traceweir.streams.cli.terminal import complain
+from traceweir.streams.cli.trust_answers import answers_document, answers_lines
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.lab.trust import Joined, LabelledMeasure, LabelledScores, joined
 
@@ -60,14 +61,22 @@ def run_agreement(labels: Path, results: Path, criterion: str | None, *, as_json
             complain(
                 f"criterion {name!r}: {counted(unsure, 'label')} unsure, or of annotators who differ, and not in the table"
             )
+    answered = [group for group in found.groups if group.pairs]
     if as_json:
-        for group, made in known:
-            _print_json(_names(group.measured) | _agreement_document(made, group))
-    elif known:
-        _print_agreement(known)
-    if not known:
+        for group in found.groups:
+            made = group.agreement
+            if made is not None or group.pairs:
+                agreement = _agreement_document(made, group) if made is not None else {}
+                _print_json(_names(group.measured) | agreement | answers_document(group))
+    else:
+        if known:
+            _print_agreement(known)
+        for group in answered:
+            for line in answers_lines(group):
+                Console(highlight=False).print(Text(line), soft_wrap=True)
+    if not known and not answered:
         complain("no label can be compared with a verdict; the lines above say why" if found.unused else "no label")
-    return FAILED if unusable or not known else 0
+    return FAILED if unusable or not (known or answered) else 0
 
 
 def run_rate(

@@ -11,7 +11,15 @@ import numpy as np
 from traceweir.schemas.labels import Label
 from traceweir.schemas.score import Score
 from traceweir.streams.base.statistics.agreement import LabelAgreement, agreement
+from traceweir.streams.base.statistics.answer_agreement import (
+    AnswerPair,
+    CategoryAgreement,
+    NumberAgreement,
+    category_agreement,
+    number_agreement,
+)
 from traceweir.streams.base.statistics.rate_statement import JudgedSubjects
+from traceweir.streams.lab.label_answers import AnswerForm, less_is_better, pair_of, truth_of, verdict_of
 
 Subject = tuple[str, int, str, str]
 """Session, segment, level, and the id of the invocation, of the trace, or of the session."""
@@ -42,6 +50,18 @@ class LabelledScores:
     """The score of each of `subjects`, in their order."""
     missing: Sequence[Score] = ()
     """The further scores that were to be judged and have no verdict."""
+    pairs: Sequence[AnswerPair] = ()
+    """The answers of people in numbers and categories, each beside that of the judge."""
+
+    @property
+    def numbers(self) -> NumberAgreement | None:
+        """How far the judge's numbers are from those of people; None without a number of both."""
+        return number_agreement(self.pairs)
+
+    @property
+    def categories(self) -> CategoryAgreement | None:
+        """How far the judge's categories are those of people; None without a category of both."""
+        return category_agreement(self.pairs)
 
     @property
     def agreement(self) -> LabelAgreement | None:
@@ -176,12 +196,22 @@ def _group(
     for subject in labelled.keys() - valued.keys():
         unused["the judge gave no verdict"] += len(labelled[subject])
     given = [label for subject in labelled.keys() & valued.keys() for label in labelled[subject]]
-    # The more frequent form counts: one label in another form must not cost all others.
-    in_numbers = 2 * sum(label.value is not None for label in given) > sum(label.verdict != "unsure" for label in given)
+    on_unit = all(0 <= score.value <= 1 for score in valued.values() if score.value is not None)
+    # The more frequent form counts: one label in another form must not cost all others. On another scale than that from
+    # 0 to 1, a number counts by the threshold.
+    in_numbers = on_unit and 2 * sum(label.value is not None for label in given) > sum(
+        label.verdict != "unsure" for label in given
+    )
+    form = AnswerForm(in_numbers, not on_unit, less_is_better(valued.values()))
     verdicts = {
-        subject: number for subject, score in valued.items() if (number := _verdict(score, in_numbers)) is not None
+        subject: number for subject, score in valued.items() if (number := verdict_of(score, in_numbers)) is not None
     }
     numbers = {score.category: score.value for score in valued.values() if score.category is not None}
+    pairs = {
+        subject: pair
+        for subject in valued
+        if subject in labelled and (pair := pair_of(labelled[subject], valued[subject])) is not None
+    }
     rows = []
     measured = []
     places: dict[str, int] = {}
@@ -189,82 +219,21 @@ def _group(
     for subject, verdict in verdicts.items():
         score = valued[subject]
         chance = 1.0 if score.inclusion_probability is None else score.inclusion_probability
-        truth, drawn = _truth(labelled.get(subject, ()), score, numbers, unused, in_numbers)
+        truth, drawn = truth_of(labelled.get(subject, ()), score, numbers, unused, form)
         rows.append((verdict, chance, places.setdefault(subject[0], len(places)), truth, drawn))
         measured.append(score)
         if not np.isnan(truth) and truth != verdict:
             differing.append((score.occurred_at, subject))
-    for subject in (labelled.keys() & valued.keys()) - verdicts.keys():
+    for subject in (labelled.keys() & valued.keys()) - verdicts.keys() - pairs.keys():
         chosen = valued[subject].inclusion_probability == 0
         reason = "has the probability 0" if chosen else "has no threshold or is off the scale from 0 to 1"
         unused[f"the score {reason}"] += len(labelled[subject])
     if not rows:
-        return LabelledScores(key, None, ())
+        return LabelledScores(key, None, (), pairs=[*pairs.values()])
     columns = np.array(rows, float).T
     subjects = JudgedSubjects(
         columns[0], columns[1], columns[2].astype(np.intp), columns[3], columns[4], not_evaluated=len(missing)
     )
     newest = [(subject[0], subject[3]) for _, subject in sorted(differing, reverse=True)]
-    return LabelledScores(key, subjects, newest if subjects.quantity == "rate" else (), measured, missing)
-
-
-def _verdict(score: Score, in_numbers: bool) -> float | None:
-    """Returns what a label is compared with: the number, or whether the score passed; None if there is nothing."""
-    chance = 1.0 if score.inclusion_probability is None else score.inclusion_probability
-    if chance == 0 or score.value is None:
-        return None
-    if in_numbers:
-        return score.value if 0 <= score.value <= 1 else None
-    return None if score.threshold is None else float(score.status == "PASSED")
-
-
-def _truth(
-    labels: Sequence[Label],
-    score: Score,
-    numbers: Mapping[str, float | None],
-    unused: Counter[str],
-    in_numbers: bool,
-) -> tuple[float, float]:
-    """Returns what people say about a subject, and the probability with which it was drawn; not a number if unknown."""
-    said = []
-    drawn = np.nan
-    for label in labels:
-        if (stale := _not_of_revision(label.subject.revision, score.revision)) is not None:
-            unused[stale] += 1
-            continue
-        answer = _answer(label, score, numbers, in_numbers)
-        if isinstance(answer, str):
-            unused[answer] += 1
-            continue
-        said.append(answer)
-        drawn = label.inclusion_probability if label.inclusion_probability is not None else np.nan
-    if in_numbers and said:
-        return float(np.mean(said)), drawn
-    return (said[0] if len(set(said)) == 1 else np.nan), drawn
-
-
-def _not_of_revision(seen: int | None, scored: int) -> str | None:
-    """Returns why a label is not about the revision that was scored; None if it is."""
-    if seen is None:
-        return "the session has several revisions, and the label names none" if scored else None
-    if seen > scored:
-        return "the results do not have the revision that was seen yet"
-    return "a later revision has replaced the one that was seen" if seen < scored else None
-
-
-def _answer(label: Label, score: Score, numbers: Mapping[str, float | None], in_numbers: bool) -> float | str:
-    """Returns the number of a label, not a number for `unsure`, or why it is not used."""
-    if label.verdict == "unsure":
-        return np.nan
-    if in_numbers:
-        if label.value is None:
-            return "a verdict, where most labels of the criterion are numbers"
-        return label.value if 0 <= label.value <= 1 else "off the scale: a value is from 0 to 1"
-    if label.value is not None:
-        return "a number, where most labels of the criterion are verdicts"
-    if label.category is not None:
-        number = numbers.get(label.category)
-        if number is None or score.threshold is None:
-            return "off the scale: the results have no such category"
-        return float(number >= score.threshold)
-    return float(label.verdict == "pass")
+    disagreements = newest if subjects.quantity == "rate" else ()
+    return LabelledScores(key, subjects, disagreements, measured, missing, [*pairs.values()])

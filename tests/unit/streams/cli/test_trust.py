@@ -344,3 +344,24 @@ def test_scores_of_another_prompt_are_another_judge(capsys: pytest.CaptureFixtur
     _, out, _ = run(capsys, "rate", *written(scores, labels), "--json")
     found = [json.loads(line) for line in out.splitlines()]
     assert [(each["metric_digest"], each["judged"]) for each in found] == [("first", half - 1), ("second", half)]
+
+
+def test_numbers_and_categories_of_people_are_compared_with_those_of_the_judge(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    graded = [
+        score(f"s{number}", True, value=3.0 + number % 2, threshold=None, status="PASSED") for number in range(12)
+    ]
+    of_people = [label(f"s{number}", None, value=3.0) for number in range(12)]
+    code, out, _ = run(capsys, "agreement", *written(graded, of_people), "--json")
+    found = json.loads(out)
+    assert (code, found["numbers"]["labels"], found["numbers"]["difference"]) == (0, 12, 0.5)
+    assert found["numbers"]["low"] < 0.5 < found["numbers"]["high"]
+    assert found["categories"] is None
+
+    named = [score(f"s{number}", True, category="good" if number else "poor") for number in range(12)]
+    labels = [label(f"s{number}", None, category="good") for number in range(12)]
+    code, out, _ = run(capsys, "agreement", *written(named, labels))
+    assert code == 0
+    assert "12 labels with a category: the judge gives the same for 0.92" in out
+    assert "people 'good', judge 'poor': 1" in out

@@ -79,6 +79,49 @@ class PeopleAgreement(BaseModel):
     """The subjects on which they differ, the newest first, 50 at most."""
 
 
+class NumbersOfPeople(BaseModel):
+    """A judge's numbers against those of people, on whatever scale."""
+
+    labels: int
+    """Number of subjects with both numbers."""
+    sessions: int
+    """Number of their sessions."""
+    people_mean: float
+    """The mean of people's numbers."""
+    judge_mean: float
+    """The mean of the judge's numbers on the same subjects."""
+    difference: float
+    """The judge's mean minus that of people: above 0, the judge gives more."""
+    low: float | None
+    """Lower end of its 95 % interval; null with fewer than ten sessions, or if all differ by the same."""
+    high: float | None
+    """Upper end of the interval."""
+
+
+class CategoryPair(BaseModel):
+    """How often people named one category and the judge another, or the same."""
+
+    people: str
+    """The category of people."""
+    judge: str
+    """The category of the judge."""
+    labels: int
+    """Number of subjects."""
+
+
+class CategoriesOfPeople(BaseModel):
+    """A judge's categories against those of people."""
+
+    labels: int
+    """Number of subjects with both categories."""
+    agreed: RateWithInterval
+    """The share on which both are the same."""
+    kappa: float | None
+    """Cohen's kappa of all categories; null if people and judge only name one and the same."""
+    table: list[CategoryPair]
+    """The pairs that occur, by name."""
+
+
 class CorrectedRate(BaseModel):
     """The rate of a judge, and the one that people would give."""
 
@@ -129,8 +172,12 @@ class JudgeTrust(BaseModel):
     """The value of the dimension."""
     agreement: PeopleAgreement | None
     """Judge against people; null without a label that passes or fails."""
-    rate: CorrectedRate
-    """The rate of the judge, and the corrected one."""
+    numbers: NumbersOfPeople | None = None
+    """The judge's numbers against those of people; null without a label with a number, and for a slice."""
+    categories: CategoriesOfPeople | None = None
+    """The judge's categories against those of people; null without a label with a category, and for a slice."""
+    rate: CorrectedRate | None
+    """The rate of the judge, and the corrected one; null if its scores have no threshold and are not from 0 to 1."""
     uneven: list[UnevenLabels]
     """Parts of the subjects that the labels do not stand for; empty for a slice."""
 
@@ -209,10 +256,11 @@ def _trust(
     value: str | None = None,
     uneven: Sequence[UnevenLabels] = (),
 ) -> JudgeTrust | None:
-    if group.subjects is None:
+    if group.subjects is None and not group.pairs:
         return None
     from traceweir.streams.base.statistics.rate_statement import state_rate
 
+    stated = None if group.subjects is None else asdict(state_rate(group.subjects, half_width=half_width))
     return JudgeTrust(
         scorer_version=group.measured.scorer_version,
         judge=group.measured.judge or None,
@@ -220,7 +268,9 @@ def _trust(
         dimension=dimension,
         slice=value,
         agreement=_agreement(group),
-        rate=CorrectedRate(**asdict(state_rate(group.subjects, half_width=half_width))),
+        numbers=_numbers(group),
+        categories=_categories(group),
+        rate=None if stated is None else CorrectedRate(**stated),
         uneven=list(uneven),
     )
 
@@ -248,6 +298,23 @@ def _agreement(group: LabelledScores) -> PeopleAgreement | None:
             for session_id, subject in group.disagreements[:MAX_DISAGREEMENTS]
         ],
     )
+
+
+def _numbers(group: LabelledScores) -> NumbersOfPeople | None:
+    made = group.numbers
+    return None if made is None else NumbersOfPeople(**asdict(made))
+
+
+def _categories(group: LabelledScores) -> CategoriesOfPeople | None:
+    made = group.categories
+    if made is None:
+        return None
+    agreed = RateWithInterval(value=made.agreed.value, low=made.agreed.low, high=made.agreed.high)
+    table = [
+        CategoryPair(people=people, judge=judge, labels=number)
+        for (people, judge), number in sorted(made.table.items())
+    ]
+    return CategoriesOfPeople(labels=made.labels, agreed=agreed, kappa=made.kappa, table=table)
 
 
 def _rate(found: Estimated | None) -> RateWithInterval | None:
@@ -285,4 +352,8 @@ def _slices(group: LabelledScores) -> Iterator[tuple[str, str, LabelledScores]]:
                 label_chances=subjects.label_chances[part],
                 not_evaluated=len(missing),
             )
-            yield dimension, value, replace(group, subjects=of_slice, disagreements=(), scores=(), missing=missing)
+            yield (
+                dimension,
+                value,
+                replace(group, subjects=of_slice, disagreements=(), scores=(), missing=missing, pairs=()),
+            )

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.support.dashboard_site import HOSTILE, Site
-from tests.support.labelled_scores import label_of, site_of, story
+from tests.support.labelled_scores import label_of, rate_of, site_of, story
 from tests.support.metrics import samples
 from tests.support.results import make_score
 from tests.support.scoring import NOW
@@ -44,11 +44,11 @@ async def test_they_say_what_the_page_says(tmp_path: Path) -> None:
     found = await computed(site)
     (said,) = criterion_trust(site.store, SPAN, 0.1).judges
     agreement: Any = said.agreement
-    for name, rate in (("tpr", agreement.tpr), ("tnr", agreement.tnr), ("corrected_rate", said.rate)):
+    for name, rate in (("tpr", agreement.tpr), ("tnr", agreement.tnr), ("corrected_rate", rate_of(said))):
         shown = tuple(found[f"trust_{name}", bound, "helpful", "model-a"] for bound in ("estimate", "low", "high"))
         assert shown == (rate.value, rate.low, rate.high)
     assert found["trust_labels", "helpful", "model-a"] == 60
-    assert found["trust_raw_rate", "helpful", "model-a"] == said.rate.raw
+    assert found["trust_raw_rate", "helpful", "model-a"] == rate_of(said).raw
     assert found["trust_computed_time_seconds",] == (NOW + timedelta(minutes=1)).timestamp()
 
 

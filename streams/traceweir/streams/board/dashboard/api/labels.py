@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, HTTPException, Query, Request
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue
 
 from traceweir.schemas.labels import MAX_NAME_CHARS, MAX_NOTE_CHARS, Drawn, Label, LabelKind, LabelVerdict
+from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.base.errors import NotReadyError
 from traceweir.streams.board.dashboard.access import BUILT_IN_NAMES, LOCAL_CLIENT, KnownClient, as_read
 from traceweir.streams.board.dashboard.api.answers import RETRY_AFTER, answer
 from traceweir.streams.board.dashboard.api.parameters import Limit
 from traceweir.streams.board.dashboard.context import Dashboard, Serving
+from traceweir.streams.board.dashboard.criterion_scale import plan_of
+from traceweir.streams.board.store.errors import StoreError
 from traceweir.streams.board.store.labels import JudgedLabel, labels
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.tools.labels.reading import LabelDefaults, label_of
+from traceweir.streams.tools.labels.scale import off_scale
 from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
 
 router = APIRouter()
 
+SCALE_OF_DAYS = timedelta(days=30)
+"""The age of scores whose config says on which scale a label must be."""
 _Id = Annotated[str | None, Field(min_length=1, max_length=1_024)]
 _Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
 _Number = Annotated[int | None, Field(ge=0, le=2**31)]
@@ -120,7 +127,7 @@ def take(
     """Writes a label, and returns when Kafka has it.
 
     Raises:
-        HTTPException: it is no label, it names another client, or Kafka does not take it.
+        HTTPException: it is no label, it is off the scale of its criterion, it names another client, or Kafka does not take it.
     """
     columns: dict[str, JsonValue] = given.model_dump(mode="json", exclude_none=True)
     own_name = name_of_client(request)
@@ -129,10 +136,23 @@ def take(
         label = label_of({**columns, "kind": kind}, LabelDefaults(annotator=own_name), dashboard.options.now())
     except InputError as error:
         raise HTTPException(422, str(error)) from None
+    plan = None if label.verdict is not None else _plan_of(dashboard, label.criterion)
+    if plan is not None and (problem := off_scale(label, plan)) is not None:
+        raise HTTPException(422, problem)
     if given.annotator in (None, own_name) and client_of(request) is not None:
         label = label.model_copy(update={"self_declared": False})
     write(dashboard, label)
     return LabelTaken(label_id=label.label_id)
+
+
+def _plan_of(dashboard: Dashboard, criterion: str) -> Plan | None:
+    """Returns the plan on whose scale a label must be; None if it is not known, or the store cannot say it."""
+    try:
+        since = dashboard.options.now() - SCALE_OF_DAYS
+        return plan_of(dashboard.store, dashboard.options.configs(), criterion, since)
+    except StoreError:
+        # A label is never lost because a store is away.
+        return None
 
 
 def write(dashboard: Dashboard, label: Label) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from urllib.parse import urlencode
 
+from traceweir.schemas.labels import Label
 from traceweir.streams.base.statistics.rate_intervals import Interval
 from traceweir.streams.board.dashboard.given_labels import ReviewLabel
 from traceweir.streams.board.store.review import ReviewSubject
@@ -93,10 +94,12 @@ class PairOfPeople:
     first: str
     second: str
     labels: int
-    """Number of subjects that both have labelled `pass` or `fail`."""
+    """Number of subjects that both have labelled, without those of which one is unsure."""
     agreed: int
     kappa: float | None
+    """Cohen's kappa; of numbers and categories each different one is a category."""
     interval: Interval | None
+    """Its 95 % interval; None of numbers and categories, too."""
 
 
 def queue_of(
@@ -128,31 +131,43 @@ def suggested_share(population: int) -> float:
 
 def pairs_of_people(labels: Sequence[ReviewLabel]) -> list[PairOfPeople]:
     """Returns how far each two people agree on what was drawn at random, those with the most in common first."""
-    said: dict[tuple[Identity, int | None], dict[str, bool]] = defaultdict(dict)
+    said: dict[tuple[Identity, int | None], dict[str, str]] = defaultdict(dict)
     for each in labels:
         label = each.label
-        if label.drawn == "random" and label.verdict in ("pass", "fail"):
-            said[each.identity, label.subject.revision].setdefault(label.annotator, label.verdict == "pass")
-    both: dict[tuple[str, str], list[tuple[str, bool, bool]]] = defaultdict(list)
-    for (identity, _), verdicts in said.items():
-        for first, second in combinations(sorted(verdicts), 2):
-            both[first, second].append((identity[0], verdicts[first], verdicts[second]))
+        if label.drawn == "random" and (answer := _answer_of(label)) is not None:
+            said[each.identity, label.subject.revision].setdefault(label.annotator, answer)
+    both: dict[tuple[str, str], list[tuple[str, str, str]]] = defaultdict(list)
+    for (identity, _), answers in said.items():
+        for first, second in combinations(sorted(answers), 2):
+            both[first, second].append((identity[0], answers[first], answers[second]))
     found = [_pair(names, answers) for names, answers in both.items()]
     return sorted(found, key=lambda each: (-each.labels, each.first, each.second))
 
 
-def _pair(names: tuple[str, str], answers: Sequence[tuple[str, bool, bool]]) -> PairOfPeople:
+def _answer_of(label: Label) -> str | None:
+    """Returns what a person said; None for unsure."""
+    if label.value is not None:
+        return f"{label.value:.15g}"
+    return label.category or (label.verdict if label.verdict != "unsure" else None)
+
+
+def _pair(names: tuple[str, str], answers: Sequence[tuple[str, str, str]]) -> PairOfPeople:
     # SciPy is imported where it is needed: a page without two people is shown without it.
     import numpy as np
 
     from traceweir.streams.base.statistics.agreement import agreement
+    from traceweir.streams.base.statistics.answer_agreement import AnswerPair, category_agreement
     from traceweir.streams.base.statistics.prediction_powered import LabelledSample
 
+    if not {each for _, *said in answers for each in said} <= {"pass", "fail"}:
+        found = category_agreement([AnswerPair(first, second, session, 1.0) for session, first, second in answers])
+        agreed = sum(first == second for _, first, second in answers)
+        return PairOfPeople(*names, len(answers), agreed, found.kappa if found else None, None)
     places: Mapping[str, int] = {name: at for at, name in enumerate(dict.fromkeys(each[0] for each in answers))}
     made = agreement(
         LabelledSample(
-            np.array([each[1] for each in answers], float),
-            np.array([each[2] for each in answers], float),
+            np.array([each[1] == "pass" for each in answers], float),
+            np.array([each[2] == "pass" for each in answers], float),
             np.ones(len(answers)),
             np.array([places[each[0]] for each in answers], np.intp),
         )

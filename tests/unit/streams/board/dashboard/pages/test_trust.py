@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.support.dashboard_pages import Open
 from tests.support.dashboard_site import HOSTILE, Site
-from tests.support.labelled_scores import label_of, site_of, story
+from tests.support.labelled_scores import label_of, rate_of, site_of, story
 from tests.support.results import make_score
 from tests.support.scoring import NOW
 from tests.support.stores import open_store
@@ -64,11 +64,11 @@ async def test_disagreements_are_linked_the_newest_first(tmp_path: Path, visit: 
 async def test_a_slice_needs_20_labels_and_several_values(tmp_path: Path) -> None:
     site = site_of(tmp_path, *story())
     found = criterion_trust(site.store, SPAN, 0.1)
-    assert [(each.dimension, each.slice, each.rate.labels) for each in found.slices] == [
+    assert [(each.dimension, each.slice, rate_of(each).labels) for each in found.slices] == [
         ("agent_version", "0", 30),
         ("agent_version", "1", 30),
     ]
-    assert sum(each.rate.judged for each in found.slices) == 300
+    assert sum(rate_of(each).judged for each in found.slices) == 300
     few = site_of(tmp_path / "few", *story(labelled=38))
     assert criterion_trust(few.store, SPAN, 0.1).slices == []
 
@@ -94,7 +94,7 @@ async def test_what_does_not_count_is_said(tmp_path: Path) -> None:
     assert sum(found.unused.values()) == 3
     assert "not drawn at random" in found.unused
     (of_judge,) = found.judges
-    assert (of_judge.rate.labels, of_judge.rate.unsure) == (1, 1)
+    assert (rate_of(of_judge).labels, rate_of(of_judge).unsure) == (1, 1)
 
 
 async def test_labels_of_a_part_do_not_stand_for_all(tmp_path: Path, visit: Open) -> None:
@@ -122,8 +122,8 @@ async def test_coverage_stands_beside_the_rate(tmp_path: Path, visit: Open) -> N
     scores += [make_score(f"o-{number}", "helpful", None, not_evaluated_because="sampled_out") for number in range(50)]
     site = site_of(tmp_path, scores, labels)
     (of_judge,) = criterion_trust(site.store, SPAN, 0.1).judges
-    assert of_judge.rate.coverage == 0.75
-    assert of_judge.rate.worst is not None
+    assert rate_of(of_judge).coverage == 0.75
+    assert rate_of(of_judge).worst is not None
     assert "Only 75.0% have a verdict" in (await visit(site).get(ASKED)).text
 
 
@@ -140,7 +140,7 @@ async def test_of_many_scores_a_random_part_is_compared_with_what_was_drawn_firs
     assert found.compared == sum(each < 0.25 for each in points.values())
     assert found.unused == {}
     (of_judge,) = found.judges
-    assert of_judge.rate.labels == len(labels)
+    assert rate_of(of_judge).labels == len(labels)
     assert "a random part" in (await visit(site).get(ASKED)).text
 
 
@@ -165,3 +165,60 @@ async def test_names_are_inert(tmp_path: Path, visit: Open) -> None:
     assert "disagreements" in page
     assert "<script>document" not in page
     assert chr(0x202E) not in page
+
+
+async def test_numbers_of_another_scale_have_a_mean_difference_and_count_by_the_threshold(
+    tmp_path: Path, visit: Open
+) -> None:
+    scores, labels = [], []
+    for number in range(40):
+        people = 1 + number % 5
+        value = people + 0.5 + number % 2 / 10
+        scores.append(
+            make_score(
+                f"s-{number}",
+                "helpful",
+                value,
+                threshold=4.0,
+                judge="model-a",
+                status="PASSED" if value >= 4 else "FAILED",
+            )
+        )
+        labels.append(label_of(scores[-1], None, value=float(people)))
+    site = site_of(tmp_path, scores, labels)
+    (of_judge,) = criterion_trust(site.store, SPAN, 0.1).judges
+    numbers = of_judge.numbers
+    assert numbers is not None
+    assert (numbers.labels, numbers.people_mean) == (40, 3.0)
+    assert numbers.difference == pytest.approx(0.55)
+    assert numbers.low is not None
+    assert numbers.high is not None
+    assert numbers.low < 0.55 < numbers.high
+    assert of_judge.agreement is not None
+    assert (of_judge.agreement.both_pass, of_judge.agreement.only_judge_passes) == (16, 0)
+    page = (await visit(site).get(ASKED)).text
+    assert "40 labels with a number" in page
+    assert criterion_trust(site.store, SPAN, 0.1).unused == {}
+
+
+async def test_categories_without_a_threshold_have_their_table_and_no_rate(tmp_path: Path, visit: Open) -> None:
+    said = [("good", "good")] * 12 + [("good", "fair")] * 3 + [("poor", "poor")] * 5
+    names = {"good": 2.0, "fair": 1.0, "poor": 0.0}
+    scores, labels = [], []
+    for number, (people, judge) in enumerate(said):
+        scores.append(
+            make_score(f"s-{number}", "helpful", names[judge], threshold=None, category=judge, judge="model-a")
+        )
+        labels.append(label_of(scores[-1], None, category=people))
+    site = site_of(tmp_path, scores, labels)
+    (of_judge,) = criterion_trust(site.store, SPAN, 0.1).judges
+    assert of_judge.rate is None
+    assert of_judge.categories is not None
+    assert [(each.people, each.judge, each.labels) for each in of_judge.categories.table] == [
+        ("good", "fair", 3), ("good", "good", 12), ("poor", "poor", 5),
+    ]  # fmt: skip
+    assert of_judge.categories.agreed.value == pytest.approx(17 / 20)
+    assert of_judge.categories.agreed.low < 0.85 < of_judge.categories.agreed.high
+    page = (await visit(site).get(ASKED)).text
+    assert "20 labels with a category" in page
+    assert "No label can be compared" not in page

@@ -11,7 +11,7 @@ document.addEventListener("keydown", (event) => {
   for (const each of document.querySelectorAll("[data-key]")) {
     if (each.dataset.key !== event.key.toLowerCase()) continue;
     event.preventDefault();
-    if (each.matches("textarea")) each.focus();
+    if (each.matches("textarea, input")) each.focus();
     else each.click();
     return;
   }

@@ -18,6 +18,7 @@ from traceweir.schemas.labels import MAX_NAME_CHARS, MAX_NOTE_CHARS, Label
 from traceweir.schemas.text import printable
 from traceweir.streams.board.dashboard.addresses import MAX_ADDRESS_CHARS, is_local
 from traceweir.streams.board.dashboard.api.labels import (
+    SCALE_OF_DAYS,
     LabelRequest,
     check_annotator,
     client_of,
@@ -27,6 +28,7 @@ from traceweir.streams.board.dashboard.api.labels import (
 )
 from traceweir.streams.board.dashboard.content import shown, shown_text
 from traceweir.streams.board.dashboard.context import Dashboard, Serving
+from traceweir.streams.board.dashboard.criterion_scale import VERDICTS, CriterionScale, plan_of, scale_of
 from traceweir.streams.board.dashboard.given_labels import ReviewLabel
 from traceweir.streams.board.dashboard.page import session_view
 from traceweir.streams.board.dashboard.page.answers import filters_from, one_of, page
@@ -117,6 +119,7 @@ def show_review(request: Request, dashboard: Serving) -> HTMLResponse:
         item=item,
         segment=_segment(dashboard, item),
         given=given,
+        scale=_scale(dashboard, filters),
         pairs=pairs_of_people(people),
         stratum=stratum,
         share=share,
@@ -137,8 +140,10 @@ def give_label(
     request: Request,
     dashboard: Serving,
     about: Annotated[str, Form(max_length=20_000)],
-    verdict: Annotated[Literal["pass", "fail", "unsure"], Form()],
     address: _Address,
+    verdict: Annotated[Literal["pass", "fail", "unsure"] | None, Form()] = None,
+    category: Annotated[str | None, Form(max_length=MAX_NAME_CHARS)] = None,
+    value: Annotated[str | None, Form(max_length=100)] = None,
     note: Annotated[str, Form(max_length=2 * MAX_NOTE_CHARS)] = "",
 ) -> Response:
     """Writes a label as `POST /api/v1/labels` does. The server draws again, so that no request can claim a draw."""
@@ -149,12 +154,16 @@ def give_label(
     subject = {name: values[0] for name, values in parse_qs(about).items()}
     drawn = one_of(parameters, "stratum", STRATA) or STRATA[0]
     share = _share(parameters)
+    if verdict in ("pass", "fail") and _scale(dashboard, filters) != VERDICTS:
+        raise FilterError(
+            f"verdict: {criterion!r:.100} is answered on its own scale, or with unsure: load the page again"
+        )
     try:
         asked = LabelRequest.model_validate(
             {
                 **subject,
                 "criterion": criterion,
-                "verdict": verdict,
+                **_answer(verdict, category, value),
                 # A browser sends both characters of a line's end.
                 "note": note.replace("\r\n", "\n").strip() or None,
                 "annotator": parameters.get("annotator"),
@@ -189,6 +198,28 @@ def withdraw_label(
     now = dashboard.options.now()
     write(dashboard, own.label.model_copy(update={"withdrawn": True, "note": None, "occurred_at": now}))
     return _back(parameters)
+
+
+def _answer(verdict: str | None, category: str | None, value: str | None) -> dict[str, str | float]:
+    """Returns the answer of a form. A button counts more than what stands in the field of the number."""
+    if verdict is not None:
+        return {"verdict": verdict}
+    if category is not None:
+        return {"category": category}
+    try:
+        number = float(value or "")
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise FilterError("value: write a number, or choose an answer")
+    return {"value": number}
+
+
+def _scale(dashboard: Dashboard, filters: Filters) -> CriterionScale:
+    """Returns the scale of the chosen criterion."""
+    criterion = filters.selection.metric or ""
+    plan = plan_of(dashboard.store, dashboard.options.configs(), criterion, dashboard.options.now() - SCALE_OF_DAYS)
+    return scale_of(plan, criterion)
 
 
 def _review(
