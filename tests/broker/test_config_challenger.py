@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.certificates import certificate
 from tests.support.command_line import Ended, Run
 from tests.support.shadows import make_definition
 
+from traceweir.schemas.base import JsonObject
+from traceweir.schemas.certificate import Certificate
 from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.streams.base.settings import Settings
+from traceweir.streams.cli.certificate_standing import with_certificates
 from traceweir.streams.cli.config import push as config_push
 from traceweir.streams.lab.shadow.challenger_name import require_usable_name
 from traceweir.streams.lab.shadow.definition import Definition
@@ -66,6 +70,33 @@ def test_a_challenger_is_pushed_shown_and_promoted(config: Config, settings: Set
     assert "~ criteria.response_match_score: 0.5 -> 0.8" in promoted.out
     assert "challenger v2 ends" in promoted.out
     assert json.loads(config("show", "--app", "travel").out) == json.loads(TWO)
+
+
+def test_promoting_keeps_the_certificates_that_still_fit_and_names_those_that_end(config: Config) -> None:
+    document: JsonObject = {"criteria": {"safety_v1": 0.5, "hallucinations_v1": 0.8}}
+    measured = {each.name: each for each in read_plan(document).metrics}
+
+    def certified(name: str, **changes: Any) -> Certificate:
+        metric = measured[name]
+        judge = "gemini/gemini-2.5-flash"
+        fields = {"criterion": name, "metric_digest": metric.digest, "judge": judge, "threshold": metric.threshold}
+        return certificate(**fields | changes)
+
+    kept = certified("safety_v1")
+    champion = [kept, certified("hallucinations_v1"), certified("safety_v1", judge="openai/former")]
+    own = certified("safety_v1", judge=None)
+    challenger: JsonObject = {"criteria": {"safety_v1": 0.5, "hallucinations_v1": 0.9}}
+    Path("champion.json").write_text(json.dumps(with_certificates(document, champion)))
+    Path("challenger.json").write_text(json.dumps(with_certificates(challenger, [own])))
+    config("push", "champion.json")
+    assert config("push", "challenger.json", "--challenger", "v2", "--budget", "1usd").code == 0
+
+    promoted = config("promote", "v2")
+    assert promoted.code == 0, promoted.err
+    assert "hallucinations_v1 by gemini/gemini-2.5-flash ends: the threshold is another one" in promoted.err
+    assert "safety_v1 by openai/former ends: not in force: the config names gemini/gemini-2.5-flash" in promoted.err
+    in_effect = read_plan(config("show", "--version", "3").out).gate.certificates
+    assert [each.key for each in in_effect] == [own.key, kept.key]
 
 
 def test_a_challenger_ends_by_a_withdrawal_and_by_a_push_without_it(config: Config) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import JsonValue
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -19,6 +18,7 @@ from traceweir.schemas.text import printable
 from traceweir.scorers.evaluation.config_problems import ConfigError
 from traceweir.scorers.evaluation.plan import Plan, read_plan
 from traceweir.streams.base.clock import utc_now
+from traceweir.streams.cli.certificate_standing import standing, with_certificates
 from traceweir.streams.cli.config.output import config_in_effect, read_file, read_state
 from traceweir.streams.cli.config.push import push_chosen
 from traceweir.streams.cli.errors import FAILED
@@ -150,18 +150,6 @@ def run_certificates(config: Path | None, *, as_json: bool) -> int:
     return 0
 
 
-def standing(certificate: Certificate, plan: Plan) -> str:
-    """Returns `in force`, or why a certificate is not about what a config measures."""
-    metric = next((each for each in plan.metrics if each.name == certificate.criterion), None)
-    if metric is None:
-        return "ended: the config has no such criterion"
-    if metric.digest != certificate.metric_digest:
-        return "ended: the judge, its prompt, its options or its scorer's version is another one"
-    if metric.threshold != certificate.threshold:
-        return "ended: the threshold is another one"
-    return "in force"
-
-
 def _write(file: Path, change: Change, *, dry_run: bool) -> None:
     present, plan, _ = read_file(file)
     document = with_certificates(present, change(plan.gate.certificates))
@@ -182,16 +170,6 @@ def _push(target: PushTarget, change: Change, *, as_json: bool) -> int:
         return document, read_plan(document), "certificates of judges"
 
     return push_chosen(target.selector, chosen, target.by, [], dry_run=target.dry_run, as_json=as_json)
-
-
-def with_certificates(document: Mapping[str, JsonValue], certificates: Sequence[Certificate]) -> JsonObject:
-    """Returns a config with these certificates in place of its own."""
-    section = document.get("gate")
-    gate: JsonObject = dict(section) if isinstance(section, Mapping) else {}
-    gate.pop("certificates", None)
-    if certificates:
-        gate["certificates"] = [each.model_dump(mode="json") for each in certificates]
-    return {**document, "gate": gate}
 
 
 def _print_examined(found: Sequence[Examined]) -> None:

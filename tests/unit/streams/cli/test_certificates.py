@@ -18,11 +18,13 @@ from traceweir.schemas.certificate import Certificate
 from traceweir.schemas.labels import Label
 from traceweir.schemas.score import Score
 from traceweir.scorers.evaluation.plan import read_plan
-from traceweir.streams.cli.certificates import standing, with_certificates
+from traceweir.streams.cli.certificate_standing import standing, with_certificates
 
 SESSIONS = 800
 CERTIFY = ("certify", "--criterion", "helpful")
 CONFIG: JsonObject = {"criteria": {"safety_v1": 0.5}}
+JUDGE = "gemini/gemini-2.5-flash"
+"""The model that the config asks, by litellm's name."""
 
 
 @pytest.fixture(autouse=True)
@@ -161,16 +163,41 @@ def test_a_criterion_without_a_judge_has_nothing_to_certify(capsys: pytest.Captu
 def test_a_certificate_ends_with_the_judge_the_threshold_and_the_criterion() -> None:
     plan = read_plan(CONFIG)
     (metric,) = plan.metrics
-    known = certificate(criterion="safety_v1", metric_digest=metric.digest)
+    known = certificate(criterion="safety_v1", metric_digest=metric.digest, judge=JUDGE)
     assert standing(known, plan) == "in force"
     assert standing(known.model_copy(update={"metric_digest": "x"}), plan).startswith("ended: the judge, its prompt")
     assert standing(known.model_copy(update={"threshold": 0.6}), plan) == "ended: the threshold is another one"
     assert standing(known, read_plan({})) == "ended: the config has no such criterion"
 
 
+def test_a_certificate_of_a_judge_that_the_config_does_not_name_is_not_in_force() -> None:
+    (metric,) = read_plan(CONFIG).metrics
+    known = certificate(criterion="safety_v1", metric_digest=metric.digest, judge="openai/former")
+    assert standing(known, read_plan(CONFIG)) == f"not in force: the config names {JUDGE}"
+    # The digest has the names that the criteria write; who answers to a name is another option.
+    renamed = read_plan({**CONFIG, "judge": {"models": {"gemini-2.5-flash": "openai/former"}}})
+    assert standing(known, renamed) == "in force"
+    assert (
+        standing(known.model_copy(update={"judge": JUDGE}), renamed) == "not in force: the config names openai/former"
+    )
+    assert standing(known.model_copy(update={"judge": None}), renamed) == "in force"
+
+
+def test_a_certificate_of_models_of_a_fallback_is_in_force() -> None:
+    plan = read_plan({**CONFIG, "judge": {"fallback": {"gemini-2.5-flash": ["gpt-4o-mini"]}}})
+    (metric,) = plan.metrics
+    known = certificate(criterion="safety_v1", metric_digest=metric.digest, judge=f"{JUDGE} + openai/gpt-4o-mini")
+    assert standing(known, plan) == "in force"
+    other = known.model_copy(update={"judge": f"{JUDGE} + openai/gpt-5"})
+    assert standing(other, plan) == f"not in force: the config names {JUDGE}, openai/gpt-4o-mini"
+
+
 def test_the_certificates_of_a_file_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     (metric,) = read_plan(CONFIG).metrics
-    given = [certificate(criterion="safety_v1", metric_digest=metric.digest), certificate(criterion="\x1b[31mred")]
+    given = [
+        certificate(criterion="safety_v1", metric_digest=metric.digest, judge=JUDGE),
+        certificate(criterion="\x1b[31mred"),
+    ]
     Path("eval.json").write_text(json.dumps(with_certificates(CONFIG, given)))
     code, out, _ = run(capsys, "certificates", "--config", "eval.json", "--json")
     found = [json.loads(line) for line in out.splitlines()]

@@ -6,7 +6,9 @@ from pathlib import Path
 
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.text import printable
+from traceweir.scorers.evaluation.config_problems import ConfigError
 from traceweir.scorers.evaluation.plan import Plan, read_plan, without_challenger
+from traceweir.streams.cli.certificate_standing import IN_FORCE, standing, with_certificates
 from traceweir.streams.cli.config.output import config_in_effect, read_file
 from traceweir.streams.cli.config.push import push_chosen
 from traceweir.streams.scoring.configs.challenger_section import section_of
@@ -54,11 +56,14 @@ def push_challenger(
 def promote(name: str, selector: str, comment: str | None, by: str | None, *, dry_run: bool, as_json: bool) -> int:
     """Pushes the config of the challenger in place of the champion's; returns the exit code.
 
+    Certificates of the champion that are about a judge of the challenger's config too stay in force.
+
     Raises:
         ConfigError: the config cannot be used any more.
         ConfigTopicError: there is no such challenger, or the topic cannot be read or written.
         KafkaUnreachableError: no broker answers.
     """
+    notes: list[str] = []
 
     def chosen(state: TopicState) -> Chosen:
         document = _challenger(state, selector, name)["config"]
@@ -67,9 +72,30 @@ def promote(name: str, selector: str, comment: str | None, by: str | None, *, dr
                 f"the config of challenger {name!r} is not an object, and cannot be promoted: push a config with `traceweir "
                 "config push`"
             )
+        document, notes[:] = _with_fitting_certificates(document, _champion(state, selector))
         return document, read_plan(document), comment or f"promoted challenger {name}"
 
-    return push_chosen(selector, chosen, by, [], dry_run=dry_run, as_json=as_json)
+    return push_chosen(selector, chosen, by, notes, dry_run=dry_run, as_json=as_json)
+
+
+def _with_fitting_certificates(document: JsonObject, champion: JsonObject) -> tuple[JsonObject, list[str]]:
+    """Returns a config with the champion's certificates that are about one of its judges, and a note on each other one."""
+    plan = read_plan(document)
+    own = {each.key for each in plan.gate.certificates}
+    try:
+        given = [each for each in read_plan(champion).gate.certificates if each.key not in own]
+    except ConfigError:
+        # Promoting is a way out of a champion that cannot be used here.
+        return document, ["the champion's config cannot be used here, so its certificates end"]
+    stands = [(each, standing(each, plan)) for each in given]
+    notes = []
+    for each, reason in stands:
+        if reason != IN_FORCE:
+            judge = printable(each.judge or "no named judge", 60)
+            why = reason.removeprefix("ended: ")
+            notes.append(f"the certificate of {printable(each.criterion, 100)} by {judge} ends: {why}")
+    kept = [each for each, reason in stands if reason == IN_FORCE]
+    return with_certificates(document, [*plan.gate.certificates, *kept]) if kept else document, notes
 
 
 def end_challenger(selector: str, comment: str | None, by: str | None, *, as_json: bool) -> int:
