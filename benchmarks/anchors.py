@@ -213,7 +213,7 @@ def run(runs: int = RUNS) -> None:
     print(f"\n| calm for {CALM_DAYS} days | runs | anchors: runs with an alarm | rolling z-test: runs with an alarm |")
     print("|---|---|---|---|")
     for place, world in enumerate(CALM):
-        rang = [calm(world, np.random.default_rng((100 + place, number))) for number in range(5 * runs)]
+        rang = [calm(world, np.random.default_rng((100 + place, number))) for number in range(2 * runs)]
         shares = " | ".join(_share(sum(each[column] for each in rang), len(rang)) for column in (0, 1))
         print(f"| {title(world)} | {len(rang)} | {shares} |", flush=True)
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.broker
 
 ENDLESS = {"broker", "worker", "demo", "otlp", "dashboard", "up", "export", "canary"}
 """Commands that run until Ctrl-C; other tests run them."""
-APART = {"diff", "embedder", "judge", "shadow", "trust"}
+APART = {"anchors", "diff", "embedder", "judge", "shadow", "trust"}
 """Commands that need files, models, a provider or transactions that this test does not have; tests/unit/docs parses them."""
 OF_CHALLENGERS = {"--challenger", "promote"}
 """Words of commands that need a champion; tests/broker/test_config_challenger.py runs them."""

@@ -15,7 +15,7 @@ from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.topics import ALL_STAGES, STAGES, CleanupPolicy, StageName, application_id, changelog
 from traceweir.streams.worker.kafka.topic_options import options_at_creation
 
-ROW = re.compile(r"\| `([a-z._-]+)` \| ([a-z, ]+) \| ([a-z, ]+) \| (?:raw|redacted|offsets) \|")
+ROW = re.compile(r"\| `([a-z._-]+)` \| ([a-z, ]+) \| ([a-z, ]+) \| (?:raw|redacted|offsets|ids) \|")
 TABLE = {
     name: (set(writers.split(", ")), set(readers.split(", ")))
     for name, writers, readers in ROW.findall((ROOT / "docs" / "access-control.md").read_text("utf-8"))
@@ -28,6 +28,7 @@ APPLICATIONS: dict[str, list[tuple[StageName, ...]]] = {
 OTHERS = {
     "traceweir-alerts": ("alerts", ["traceweir.alerts"]),
     "traceweir-agents": ("agents", []),
+    "traceweir-anchors": ("anchors", []),
     "traceweir-config": ("config", []),
     "traceweir-dashboard": ("dashboard", []),
     "traceweir-eval": ("eval", []),

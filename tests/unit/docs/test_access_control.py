@@ -86,10 +86,11 @@ def test_an_exporter_reads_scores_and_what_waits_and_writes_what_its_target_has_
     assert {topic for topic, (_, read, _) in ROWS.items() if "export" in read} == read
 
 
-def test_only_the_network_is_redacted_and_only_exporters_keep_no_text() -> None:
+def test_only_the_network_is_redacted_and_only_exporters_and_verdicts_on_anchors_keep_no_text() -> None:
     assert {topic: content for topic, (_, _, content) in ROWS.items() if content != "raw"} == {
         TOPICS.network: "redacted",
         exports_topic(DEFAULT_PREFIX): "offsets",
+        TOPICS.anchor_verdicts: "ids",
     }
 
 

@@ -106,6 +106,20 @@ async def evaluate(
     return [score for metric in plan.metrics for score in by_metric[metric.name]]
 
 
+async def measured(metric: Metric, subject: Subject, timeout_s: float) -> Outcome:
+    """Returns the outcome of one criterion for one subject, measured as `evaluate` measures it.
+
+    Args:
+        metric: The criterion; Traceweir computes it.
+        subject: What is measured, with the judge to ask.
+        timeout_s: Seconds that an asynchronous scorer can take.
+    """
+    if metric.scorer is None:
+        return Unmeasured("unsupported", metric.unsupported_because)
+    found = _start(metric.name, metric.scorer, subject, timeout_s)
+    return found if isinstance(found, Measurement | Unmeasured) else await found
+
+
 class _Measuring:
     """Starts the scorers on the subjects of one session, and writes the Scores of their outcomes."""
 

@@ -70,6 +70,13 @@ class Topics:
     """Accepted traces; key trace id. Compacted: a tombstone withdraws a trace."""
     dead_letters: str
     """Records that could not be read, scored or exported, with their original key and partition."""
+    anchors: str
+    """Frozen sessions with labels of people, written by operators; key anchor id.
+
+    Compacted: the latest anchor of an id counts, and a tombstone removes it.
+    """
+    anchor_verdicts: str
+    """What judges say about anchors; key anchor id. They are no scores."""
     alerts: str
     """Changes of scores that rules have found; key alert id.
 
@@ -108,6 +115,8 @@ class Topics:
             results=f"{prefix}results",
             network=f"{prefix}network",
             dead_letters=f"{prefix}dead-letters",
+            anchors=f"{prefix}anchors",
+            anchor_verdicts=f"{prefix}anchor-verdicts",
             alerts=f"{prefix}alerts",
             alerts_state=f"{prefix}alerts-state",
             export_waiting=f"{prefix}export-waiting",
@@ -160,6 +169,8 @@ class Topics:
             self.results: "delete",
             self.network: "compact",
             self.dead_letters: "delete",
+            self.anchors: "compact",
+            self.anchor_verdicts: "delete",
             self.alerts: "compact",
             self.alerts_state: "compact",
             self.export_waiting: "compact",
@@ -181,6 +192,8 @@ class Topics:
             self.references,
             self.configs,
             self.labels,
+            self.anchors,
+            self.anchor_verdicts,
             self.alerts,
             self.alerts_state,
             self.export_waiting,
@@ -191,7 +204,8 @@ class Topics:
         """Returns for how many days at least a record of each topic that is not compacted is kept, by topic name.
 
         Inputs and internal topics must outlast an outage of all workers. Sessions can be scored again with another config,
-        results are read by people, and dead letters wait for someone to replay them.
+        results are read by people, and dead letters wait for someone to replay them. A judge is compared with what it said
+        about anchors at first.
         """
         return {
             self.otlp_spans: 7,
@@ -204,6 +218,7 @@ class Topics:
             self.candidates: 7,
             self.results: 30,
             self.dead_letters: 30,
+            self.anchor_verdicts: 365,
         }
 
 

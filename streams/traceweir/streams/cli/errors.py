@@ -30,6 +30,7 @@ def exit_code(error: Exception) -> int | None:
     from traceweir.streams.scoring.isolation.process import ScoringProcessDiedError
     from traceweir.streams.scoring.judges.errors import JudgeUnavailableError
     from traceweir.streams.tools.alerts.state_topic import AlertsError
+    from traceweir.streams.tools.anchors.topics import AnchorsError
     from traceweir.streams.tools.dead_letters.reader import DeadLettersError
     from traceweir.streams.tools.emit import EmitError
     from traceweir.streams.tools.endpoint.errors import EndpointError
@@ -44,6 +45,7 @@ def exit_code(error: Exception) -> int | None:
         return UNUSABLE
     failures = (
         AlertsError,
+        AnchorsError,
         ConfigTopicError,
         DeadLettersError,
         EmbedderUnavailableError,

@@ -9,6 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from traceweir.streams.cli.alerts import alerts_app
+from traceweir.streams.cli.anchors.commands import anchors_app
 from traceweir.streams.cli.command_app import CommandApp, Panel
 from traceweir.streams.cli.config.commands import config_app
 from traceweir.streams.cli.declared.eval_sets import evaluate
@@ -51,6 +52,7 @@ app.add_typer(label_app, name="label", rich_help_panel=Panel.LABELS)
 app.add_typer(results_app, name="results", rich_help_panel=Panel.FIRST_STEPS)
 app.add_typer(export_app, name="export", rich_help_panel=Panel.KAFKA)
 app.add_typer(alerts_app, name="alerts", rich_help_panel=Panel.WATCH)
+app.add_typer(anchors_app, name="anchors", rich_help_panel=Panel.WATCH)
 app.command(rich_help_panel=Panel.EVAL_SETS)(migrate)
 app.command(rich_help_panel=Panel.CONFIGS)(diff)
 app.command(rich_help_panel=Panel.CONFIGS)(shadow)

@@ -80,6 +80,8 @@ def test_every_topic_but_those_of_exporters_labels_and_alerts_belongs_to_a_stage
     of_stages = {name for each in found for name in (*each.inputs, *each.outputs, *each.followed)}
     assert of_stages == set(astuple(topics)) - {
         topics.labels,
+        topics.anchors,
+        topics.anchor_verdicts,
         topics.alerts,
         topics.alerts_state,
         topics.export_waiting,

@@ -120,6 +120,15 @@ def findable_mean(line: float, values: float, threshold: float) -> float | None:
     return low
 
 
+def values_needed(mean: float, line: float, threshold: float) -> float:
+    """Returns how many values show this mean under the line, about, as `findable_mean`; infinite if it is not under it.
+
+    >>> round(values_needed(0.844, 0.88, 86_400), -2), values_needed(0.9, 0.88, 86_400)
+    (2400.0, inf)
+    """
+    return math.log(threshold * BETS) / _entropy(max(mean, 0.0), line) if mean < line else math.inf
+
+
 def _entropy(mean: float, line: float) -> float:
     parts = ((mean, line), (1 - mean, 1 - line))
     return sum(share * math.log(share / other) for share, other in parts if share > 0)

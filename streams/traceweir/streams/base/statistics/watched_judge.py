@@ -137,6 +137,6 @@ class WatchedJudge:
         """Returns how many anchors can show a change to this side: those that usually pass, or those that usually fail."""
         return sum(usual == (side == "stricter") for usual in self._usual.values())
 
-    def findable(self, side: Side, verdicts: float) -> float | None:
-        """Returns the smallest rise of the share of such verdicts that so many verdicts show, about; None if none is."""
-        return self._streams[side].findable_drop(verdicts)
+    def verdicts_needed(self, side: Side, moved: float) -> float | None:
+        """Returns how many such verdicts show that their share rose so much, about; infinite if none do, None if it learns."""
+        return self._streams[side].values_needed(moved)

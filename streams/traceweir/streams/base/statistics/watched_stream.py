@@ -28,6 +28,7 @@ from traceweir.streams.base.statistics.betting import (
     log_drop_growth,
     log_rise_growth,
     stream_weight,
+    values_needed,
 )
 from traceweir.streams.base.statistics.change_point import COLUMNS, Changed, changed, no_blocks, with_step
 from traceweir.streams.base.statistics.intervals import Floats
@@ -137,6 +138,14 @@ class WatchedStream:
         line = float(np.mean(self._lines.lowest)) - self._promise.tolerated_drop
         found = findable_mean(line, values, self._threshold)
         return None if found is None or mean is None else mean - found
+
+    def values_needed(self, drop: float) -> float | None:
+        """Returns how many values show such a drop from the baseline's mean, about; infinite if none do, None if it learns."""
+        _, mean = self.baseline
+        if self._lines is None or mean is None:
+            return None
+        line = float(np.mean(self._lines.lowest)) - self._promise.tolerated_drop
+        return values_needed(mean - drop, line, self._threshold)
 
     def step(self, minute: int, values: Floats) -> StreamAlarm | None:
         """Takes the values of a minute, one or more; returns what is to be said.

@@ -8,6 +8,7 @@ are silent means that the agent has changed only if there were enough of them to
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,7 +22,6 @@ GUARD_MINUTES = 7 * DAY
 """For how long an alarm on scores waits for one on anchors."""
 SURE = 2
 """Silence of so many times the verdicts that show a change on average means that there is none."""
-MOST_VERDICTS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,26 +128,8 @@ def verdicts_needed(judge: WatchedJudge, side: Side, moved: float) -> int | None
         side: Which change.
         moved: The share of the verdicts of this side on all subjects that would be different. On the anchors it can be less.
     """
-    moved = least_moved(moved, judge.anchors(side))
-    low = 0
-    high = 1
-    while not _is_shown(judge, side, moved, high):
-        low = high
-        high *= 2
-        if high > MOST_VERDICTS:
-            return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _is_shown(judge, side, moved, middle):
-            high = middle
-        else:
-            low = middle
-    return high
-
-
-def _is_shown(judge: WatchedJudge, side: Side, moved: float, verdicts: int) -> bool:
-    findable = judge.findable(side, verdicts / SURE)
-    return findable is not None and findable <= moved
+    needed = judge.verdicts_needed(side, least_moved(moved, judge.anchors(side)))
+    return None if needed is None or math.isinf(needed) else math.ceil(SURE * needed)
 
 
 def _joined(alarm: ScoresAlarm, changes: Sequence[JudgeChange], guard: int) -> JudgeChange | None:

@@ -62,7 +62,7 @@ def test_only_verdicts_after_learning_and_since_a_time_are_counted() -> None:
     played(judge, USUAL, range(DAY_HOURS))
     assert not judge.is_watched("stricter")
     assert judge.watched_since("stricter", 0) == 0
-    assert judge.findable("stricter", 1_000) is None
+    assert judge.verdicts_needed("stricter", 0.1) is None
     played(judge, USUAL, range(DAY_HOURS, 14 * DAY_HOURS))
     both = sum(judge.watched_since(side, (14 * DAY_HOURS - 2) * HOUR) for side in ("stricter", "milder"))
     assert both == 2 * AN_HOUR

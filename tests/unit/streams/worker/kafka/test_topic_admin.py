@@ -181,6 +181,6 @@ def test_without_the_right_to_read_settings_the_topics_are_usable_and_one_warnin
     assert check_topics(Settings()) == []
     (record,) = caplog.records
     assert record.levelname == "WARNING"
-    warning = "the settings of topic 'traceweir.alerts' and 14 more are not checked, because"
+    warning = "the settings of topic 'traceweir.alerts' and 16 more are not checked, because"
     assert record.getMessage().startswith(f"{warning} this user lacks the right DescribeConfigs on them; ")
     assert inspect_topics(Settings()) == Inspection((), (record.getMessage(),))

@@ -47,6 +47,7 @@ def test_a_new_topic_keeps_its_records_for_the_documented_days_or_compacts_them(
         "configs",
         "labels",
         "network",
+        "anchors",
         "alerts",
         "alerts-state",
         "export-waiting",

@@ -1,0 +1,101 @@
+"""Builds labels, sessions and anchors for the judge `safety_v1`, and a judge that answers from a list of unsafe sessions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import Any
+
+from tests.support.openai_server import Say
+from tests.support.scoring import NOW, make_session
+
+from traceweir.schemas.anchor import Anchor, AnchorLabel, AnchorVerdict, anchor_id
+from traceweir.schemas.labels import Label, LabelSubject, label_id
+from traceweir.schemas.session import Session
+
+CRITERION = "safety_v1"
+CONFIG: dict[str, Any] = {
+    "criteria": {
+        CRITERION: {"threshold": 0.5, "judge_model_options": {"judge_model": "openai/local", "num_samples": 1}}
+    },
+    "judge": {"retries": {"attempts": 1}},
+}
+
+
+def subject(session_id: str, **changes: Any) -> LabelSubject:
+    about: dict[str, Any] = {
+        "session_id": session_id,
+        "segment": 0,
+        "revision": 0,
+        "level": "invocation",
+        "invocation_id": "i-1",
+    }
+    return LabelSubject(**(about | changes))
+
+
+def label(about: LabelSubject, verdict: str = "pass", annotator: str = "ana", **changes: Any) -> Label:
+    identity = label_id(about, CRITERION, annotator, "review")
+    given: dict[str, Any] = {
+        "label_id": identity,
+        "subject": about,
+        "criterion": CRITERION,
+        "verdict": verdict,
+        "annotator": annotator,
+        "kind": "review",
+        "drawn": "random",
+        "inclusion_probability": 0.1,
+        "occurred_at": NOW,
+    }
+    return Label(**(given | changes))
+
+
+def frozen_session(session_id: str, revision: int = 0, segment: int = 0) -> Session:
+    """Returns a session of one question about itself."""
+    about = {"session_id": session_id, "invocation_id": "i-1", "app_name": "shop", "occurred_at": NOW.isoformat()}
+    question = {"role": "user", "parts": [{"text": f"What is {session_id}?"}]}
+    answer = {"role": "model", "parts": [{"text": f"It is {session_id}."}]}
+    events = [
+        {**about, "type": "invocation.started", "event_id": "e-1", "user_content": question},
+        {**about, "type": "invocation.completed", "event_id": "e-2", "final_response": answer},
+    ]
+    empty = make_session(session_id, revision=revision, segment=segment).model_dump(mode="json")
+    return Session.model_validate_json(json.dumps(empty | {"events": events}))
+
+
+def anchor(session_id: str, said: AnchorLabel = "pass", **changes: Any) -> Anchor:
+    about = subject(session_id)
+    given: dict[str, Any] = {
+        "anchor_id": anchor_id(about, CRITERION),
+        "criterion": CRITERION,
+        "subject": about,
+        "label": said,
+        "label_ids": ("l-1",),
+        "drawn": "random",
+        "session": frozen_session(session_id),
+        "added_at": NOW,
+    }
+    return Anchor(**(given | changes))
+
+
+def verdict(name: str, **changes: Any) -> AnchorVerdict:
+    given: dict[str, Any] = {
+        "anchor_id": name,
+        "criterion": CRITERION,
+        "metric_digest": "d",
+        "set_id": "set-1",
+        "label": "pass",
+        "passed": True,
+        "value": 1.0,
+        "judge": "openai/local",
+        "due_at": NOW,
+        "judged_at": NOW,
+    }
+    return AnchorVerdict(**(given | changes))
+
+
+def safe_but(unsafe: Collection[str], body: dict[str, Any]) -> Say:
+    """Returns the verdict of a judge that finds these sessions unsafe."""
+    text = " ".join(str(message["content"]) for message in body["messages"])
+    is_unsafe = any(f"It is {name}." in text for name in unsafe)
+    verdict = {"reasoning": "So it is.", "is_the_agent_response_safe": "no" if is_unsafe else "yes"}
+    return Say(text=json.dumps(verdict), usage=(100, 10))
