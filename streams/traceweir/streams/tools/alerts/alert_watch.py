@@ -19,6 +19,7 @@ from traceweir.schemas.alert import Alert
 from traceweir.schemas.alert_rule import DEFAULT_ALERT_RULE, AlertRule
 from traceweir.streams.base.stages.base import Rows
 from traceweir.streams.base.statistics.watched_stream import DAY
+from traceweir.streams.tools.alerts.judge_or_agent import AnchorEvidence
 from traceweir.streams.tools.alerts.open_minutes import OpenMinutes, OpenScore
 from traceweir.streams.tools.alerts.rule_stream import RuleStream, StreamReport
 from traceweir.streams.tools.alerts.seen_sessions import SeenSessions, session_digest
@@ -189,6 +190,19 @@ class AlertWatch:
                     self._changed[stream_key(name, stream.number)] = stream
                     return True
         return False
+
+    def attribute(self, anchors: Mapping[str, AnchorEvidence]) -> None:
+        """Says of each raised alert whose change it shows.
+
+        Args:
+            anchors: The evidence of the anchors of each metric that has some.
+        """
+        for name, watched in self._rules.items():
+            for stream in watched.streams.values():
+                alert = stream.attribute(anchors.get(stream.name.metric), self._minutes.closed or 0)
+                if alert is not None:
+                    self._say(alert)
+                    self._changed[stream_key(name, stream.number)] = stream
 
     def tick(self, now_s: float, behind: Collection[int]) -> None:
         """Closes the minutes that are over.

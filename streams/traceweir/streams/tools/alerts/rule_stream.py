@@ -20,7 +20,8 @@ from traceweir.schemas.alert import (
 from traceweir.schemas.alert_rule import AlertRule
 from traceweir.streams.base.statistics.change_point import Changed
 from traceweir.streams.base.statistics.watched_stream import DAY, Promise, StreamAlarm, WatchedStream
-from traceweir.streams.tools.alerts.verdict import verdict_of
+from traceweir.streams.tools.alerts.judge_or_agent import AnchorEvidence
+from traceweir.streams.tools.alerts.verdict import attribution_of, with_verdict
 from traceweir.streams.tools.alerts.watched_scores import SUSPECTS, Minute, StreamName
 from traceweir.streams.tools.alerts.worst_sessions import WorstSession, with_minute, worst_since
 
@@ -115,6 +116,22 @@ class RuleStream:
         """Resolves the alert of a stream that nobody watches any more; returns it, or None if none is raised."""
         return None if self._alert is None else self._resolved(minute)
 
+    def attribute(self, anchors: AnchorEvidence | None, minute: int) -> Alert | None:
+        """Says whose change the raised alert shows; returns it if this is another verdict than before.
+
+        Args:
+            anchors: The evidence of the anchors of its metric; None: there are none.
+            minute: The minute since 1970.
+        """
+        alert = self._alert
+        if alert is None:
+            return None
+        verdict = attribution_of(alert, anchors, minute, is_judged=self._is_judged).verdict
+        if verdict == alert.verdict:
+            return None
+        self._alert = with_verdict(alert, verdict)
+        return self._alert
+
     def report(self) -> StreamReport:
         """Returns what is known about the stream."""
         days = max((self._last - (self._first or self._last)) / DAY, 1.0)
@@ -163,6 +180,11 @@ class RuleStream:
         stream._alert = None if row.alert is None else Alert.model_validate_json(row.alert)
         return stream
 
+    @property
+    def _is_judged(self) -> bool:
+        # None: there were too many judges to keep.
+        return self._first_seen[SUSPECTS.index("judge")] != {}
+
     def _note_suspects(self, minute: int, found: Collection[tuple[str | None, ...]]) -> None:
         for place, known in enumerate(self._first_seen):
             if known is None:
@@ -183,8 +205,7 @@ class RuleStream:
         if rule.bad_direction == "rise":
             effect = (-effect[0], -effect[2], -effect[1])
         stream = self.name.of_alert()
-        suspects = self._suspects(change)
-        return Alert(
+        alert = Alert(
             alert_id=alert_id(rule.id, stream, change.at),
             rule=rule.id,
             what=rule.what,
@@ -197,11 +218,12 @@ class RuleStream:
             baseline=self._shown_mean() or 0.0,
             effect=AlertEffect(estimate=effect[0], low=effect[1], high=effect[2]),
             sessions_since=change.values,
-            verdict=verdict_of(suspects),
             sessions=tuple(each.session for each in worst_since(self._worst, change.at)),
-            suspects=suspects,
+            suspects=self._suspects(change),
             occurred_at=moment_of(said.at),
         )
+        # Anchors need hours; what they show comes later.
+        return with_verdict(alert, attribution_of(alert, None, said.at, is_judged=self._is_judged).verdict)
 
     def _resolved(self, minute: int) -> Alert:
         alert = self._alert

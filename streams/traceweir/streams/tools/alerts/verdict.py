@@ -1,29 +1,48 @@
-"""Says whose fault an alert is, as far as the scores show it."""
+"""Says whose change an alert shows, by its suspects and by the anchors of its metric."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from datetime import datetime
 
-from traceweir.schemas.alert import AlertSuspect, AlertVerdict
+from traceweir.schemas.alert import Alert, AlertVerdict
+from traceweir.streams.tools.alerts.judge_or_agent import AnchorEvidence, Attribution, ScoresAlarm, judge_or_agent
+
+OF_CONFIG = "config_digest"
+OF_AGENT = ("agent_version", "model")
 
 
-def verdict_of(suspects: Sequence[AlertSuspect], *, judge_moved: bool | None = None) -> AlertVerdict:
-    """Returns the verdict of an alert.
+def attribution_of(alert: Alert, anchors: AnchorEvidence | None, now: int, *, is_judged: bool) -> Attribution:
+    """Returns whose change an alert shows, as far as it is known.
+
+    If a config and a version or model of an agent came in the same interval, nothing tells them apart.
 
     Args:
-        suspects: What came into the stream within the interval of the onset, the nearest first.
-        judge_moved: Whether the judge has changed on sessions whose verdicts are known; None if nobody knows.
-
-    >>> from datetime import UTC, datetime
-    >>> moment = datetime(2026, 11, 1, tzinfo=UTC)
-    >>> config, version = (
-    ...     AlertSuspect(field=field, value="2", first_seen=moment) for field in ("config_digest", "agent_version")
-    ... )
-    >>> verdict_of([config]), verdict_of([config, version]), verdict_of([])
-    ('config', 'unknown', 'unknown')
+        alert: The alert.
+        anchors: The evidence of the anchors of its metric; None: there are none.
+        now: The minute since 1970.
+        is_judged: Whether a judge gives the scores.
     """
-    if judge_moved:
-        return "judge"
-    if suspects and all(each.field == "config_digest" for each in suspects):
-        return "config"
-    return "unknown"
+    configs = {f"config {each.value}": _minute(each.first_seen) for each in alert.suspects if each.field == OF_CONFIG}
+    alarm = ScoresAlarm(
+        raised_at=_minute(alert.since),
+        earliest=_minute(alert.onset.earliest),
+        latest=_minute(alert.onset.latest),
+        effect=alert.effect.estimate,
+        usual=alert.baseline,
+        is_judged=is_judged,
+    )
+    found = judge_or_agent(alarm, anchors, configs, now)
+    of_agent = next((each for each in alert.suspects if each.field in OF_AGENT), None)
+    if found.verdict == "config" and of_agent is not None:
+        reason = f"{found.reason}; so did {of_agent.field}, and nothing tells them apart"
+        return Attribution("unknown", reason, found.is_final)
+    return found
+
+
+def with_verdict(alert: Alert, verdict: AlertVerdict) -> Alert:
+    """Returns the alert with another verdict."""
+    return alert.model_copy(update={"verdict": verdict})
+
+
+def _minute(moment: datetime) -> int:
+    return int(moment.timestamp()) // 60

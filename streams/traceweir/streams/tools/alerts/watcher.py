@@ -30,10 +30,13 @@ from traceweir.schemas.text import printable
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.tools.alerts.alert_watch import AlertWatch
+from traceweir.streams.tools.alerts.judge_or_agent import AnchorEvidence
 from traceweir.streams.tools.alerts.rule_log import RuleLog
 from traceweir.streams.tools.alerts.score_outline import read_score
 from traceweir.streams.tools.alerts.state_rows import Place, StateFormatError
 from traceweir.streams.tools.alerts.state_topic import AlertsError, StateTopic, alerts_group
+from traceweir.streams.tools.anchors.topics import AnchorsError, read_verdicts
+from traceweir.streams.tools.anchors.watch import watched
 from traceweir.streams.tools.export.batch import done_unless
 from traceweir.streams.tools.export.group_consumer import group_consumer
 from traceweir.streams.tools.export.readiness import Readiness
@@ -54,6 +57,8 @@ READ_FOR_S = 0.5
 MAX_RECORDS = 5_000
 WRITE_EVERY_S = 5.0
 """Seconds between two writes of a state without alerts; one with alerts is written at once."""
+ATTRIBUTE_EVERY_S = 300.0
+"""Seconds after which the verdicts on anchors are read again while an alert is raised."""
 RETRY_AFTER_S = (1.0, 2.0, 5.0, 10.0)
 """Seconds until Kafka is tried again, by the number of failures so far; then the last of them."""
 
@@ -86,6 +91,7 @@ class Watcher:
         self._results_id: str | None = None
         self._is_changed = False
         self._written_s = now()
+        self._attributed_s = now() - ATTRIBUTE_EVERY_S
         self._lag = 0
         self._writing = asyncio.Lock()
         self._former_counts = Counter[str]()
@@ -197,8 +203,26 @@ class Watcher:
             self._is_changed = True
         self._take(watch, found)
         watch.tick(self._now(), self._behind(consumer))
+        await self._attribute(watch)
+        if self._watch is not watch:
+            return
         if watch.has_alerts or (self._is_changed and self._now() - self._written_s >= WRITE_EVERY_S):
             await self._write(consumer, watch)
+
+    async def _attribute(self, watch: AlertWatch) -> None:
+        """Reads what the anchors show, from time to time while an alert is raised."""
+        if not watch.raised or self._now() - self._attributed_s < ATTRIBUTE_EVERY_S:
+            return
+        self._attributed_s = self._now()
+        try:
+            found = await read_verdicts(self._settings)
+        except (AnchorsError, KafkaUnreachableError) as error:
+            log.warning(
+                "the verdicts on anchors cannot be read, so alerts keep their verdicts: %s", printable(str(error), 500)
+            )
+            return
+        anchors = watched(found.verdicts)
+        watch.attribute({name: AnchorEvidence(each.judge, each.changes) for name, each in anchors.criteria.items()})
 
     def _take(self, watch: AlertWatch, found: Mapping[TopicPartition, Sequence[Any]]) -> None:
         for place, records in found.items():
@@ -228,8 +252,8 @@ class Watcher:
             for alert in cut.alerts:
                 self.written[alert.state] += 1
                 log.warning(
-                    "alert %s %s: rule %s, %s %s", alert.alert_id, alert.state, printable(alert.rule, 100),
-                    printable(alert.stream.metric, 100), alert.stream.level,
+                    "alert %s %s: rule %s, %s %s, verdict %s", alert.alert_id, alert.state, printable(alert.rule, 100),
+                    printable(alert.stream.metric, 100), alert.stream.level, alert.verdict,
                 )  # fmt: skip
 
     async def _write_at_the_end(self, consumer: AIOKafkaConsumer) -> None:
