@@ -64,11 +64,11 @@ def test_there_are_kafka_topics_a_worker_the_page_and_a_fleet_and_with_a_profile
     by_profile = {name: service.get("profiles") for name, service in SERVICES.items()}
     always, otel, monitoring = None, ["otel", "full"], ["monitoring", "full"]
     assert by_profile == {
-        **dict.fromkeys(("kafka", "topics", "worker", "dashboard", "sample", "fleet"), always),
+        **dict.fromkeys(("kafka", "topics", "worker", "alerts", "dashboard", "sample", "fleet"), always),
         **dict.fromkeys(("collector", "collect-topics", "collect"), otel),
         **dict.fromkeys(("canary", "prometheus", "grafana", "jaeger"), monitoring),
     }
-    assert OURS == ["canary", "collect", "collect-topics", "dashboard", "fleet", "sample", "topics", "worker"]
+    assert OURS == ["alerts", "canary", "collect", "collect-topics", "dashboard", "fleet", "sample", "topics", "worker"]
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -119,7 +119,7 @@ def test_records_are_sent_and_read_only_once_the_topics_are_there() -> None:
 def test_prometheus_reads_what_serves_metrics_and_the_rules_that_are_mounted(tmp_path: Path) -> None:
     config = yaml.safe_load((ROOT / "monitoring" / "prometheus.yaml").read_text("utf-8"))
     ((job,), (rules,)) = config["scrape_configs"], config["rule_files"]
-    ports = {"worker": "6066", "canary": SERVICES["canary"]["command"][-1]}
+    ports = {"worker": "6066", **{name: SERVICES[name]["command"][-1] for name in ("alerts", "canary")}}
     assert job["static_configs"][0]["targets"] == [f"{name}:{port}" for name, port in ports.items()]
     assert all(SERVICES[name]["environment"]["TRACEWEIR_WEB_HOST"] == "0.0.0.0" for name in ports)
     assert f"./monitoring/alerts.yaml:{rules}:ro" in SERVICES["prometheus"]["volumes"]

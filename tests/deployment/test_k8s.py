@@ -34,6 +34,7 @@ KUSTOMIZATIONS = [
     "overlays/autoscaling",
     "overlays/dashboard",
     "overlays/export",
+    "overlays/alerts",
     "overlays/strimzi",
     "overlays/strimzi-opentelemetry",
     "overlays/strimzi-per-stage",
@@ -67,6 +68,7 @@ SECRETS = {
     "topics": KAFKA_SECRETS,
     "dashboard": KAFKA_SECRETS
     | {f"TRACEWEIR_DASHBOARD_{right}TOKEN": "traceweir-dashboard" for right in ("", "FEEDBACK_", "LABEL_", "READ_")},
+    "alerts": KAFKA_SECRETS,
     "export": KAFKA_SECRETS
     | {
         "OTEL_EXPORTER_OTLP_HEADERS": "traceweir-export",

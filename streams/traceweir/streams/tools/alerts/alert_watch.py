@@ -72,15 +72,21 @@ class _WatchedRule:
     def __init__(self, rule: AlertRule) -> None:
         self.rule = rule
         self.streams: dict[StreamName, RuleStream] = {}
-        self.unwatched: set[StreamName] = set()
+        self._next = 1
         self._salts: dict[StreamName, bytes] = {}
 
     def stream(self, name: StreamName) -> RuleStream | None:
         """Returns a stream, a new one if there is none; None if there are too many."""
         found = self.streams.get(name)
         if found is None and len(self.streams) < MOST_STREAMS:
-            found = self.streams[name] = RuleStream(len(self.streams) + 1, self.rule, name)
+            found = self.put(RuleStream(self._next, self.rule, name))
         return found
+
+    def put(self, stream: RuleStream) -> RuleStream:
+        """Watches a stream, and gives the next one a higher number."""
+        self.streams[stream.name] = stream
+        self._next = max(self._next, stream.number + 1)
+        return stream
 
     def salt(self, name: StreamName) -> bytes:
         if name not in self._salts:
@@ -136,8 +142,7 @@ class AlertWatch:
         self._rules = {name: _WatchedRule(rule) for name, rule in self._wanted().items()}
         for name, state in found.streams:
             if (watched := self._rules.get(name)) is not None:
-                stream = RuleStream.from_bytes(state, watched.rule)
-                watched.streams[stream.name] = stream
+                watched.put(RuleStream.from_bytes(state, watched.rule))
         self._minutes.load(found.head.times, found.head.closed, found.open)
         self._seen.load(found.seen)
         return found.head.place
