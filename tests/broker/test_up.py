@@ -119,7 +119,7 @@ def test_a_sent_session_is_in_the_page_and_ctrl_c_ends_all(run: Run, monkeypatch
         process.send_signal(signal.SIGINT)
 
         assert process.wait(DEADLINE_S) == 0
-        assert len(parts) == 3
+        assert len(parts) == 4
         assert "/session?session_id=" in page
         until(lambda: not any(Path(f"/proc/{each}").exists() for each in parts), f"of {parts} not all have ended")
 

@@ -110,6 +110,7 @@ def run_up(*, demo: bool, config: Path | None, eval_set: str | None = None, as_j
             CommandProcess("worker", ["worker", "--stages", ",".join(ALL_STAGES), *chosen], environment, lines),
             CommandProcess("otlp", ["otlp", "--json"], environment, lines),
             CommandProcess("dashboard", ["dashboard", "--json"], known | environment, lines),
+            CommandProcess("alerts", ["alerts", "run"], environment, lines),
         ]
         try:
             found = _addresses(parts, lines, stopped, chosen_settings)
