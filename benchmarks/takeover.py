@@ -141,15 +141,15 @@ def lost(servers: str, sessions: int = 100_000, vectors: int = 100_000) -> None:
         fleet.fill(sessions, vectors)
         fleet.workers["a"].send_signal(signal.SIGTERM)
         code = fleet.workers["a"].wait(60)
-        kept = _took_over(fleet, "a", code)
+        kept = took_over(fleet, "a", code)
         print(f"  with its state directory: {kept}")
         shutil.rmtree(fleet.folder / "state-a")
         began = time.perf_counter()
         fleet.start("a", TRACEWEIR_EMBEDDER="hashing")
-        print(f"  without it: {_took_over(fleet, 'a')}; {time.perf_counter() - began:.1f} s from its start")
+        print(f"  without it: {took_over(fleet, 'a')}; {time.perf_counter() - began:.1f} s from its start")
 
 
-def _took_over(fleet: "Fleet", name: str, code: int | None = None) -> str:
+def took_over(fleet: "Fleet", name: str, code: int | None = None) -> str:
     """Returns the worker's log text about its last takeover; with the exit code of an ended worker, starts it first."""
     log = fleet.folder / f"{name}.log"
     if code is not None:

@@ -114,11 +114,17 @@ def one(
     transactions: bool = True,
     variables: Mapping[str, str] | None = None,
     broker: int | None = None,
+    prefixes: list[str] | None = None,
 ) -> Measured:
-    """Runs one case with its own load and topics, and with more variables of the environment."""
+    """Runs one case with its own load and topics, and with more variables of the environment.
+
+    The prefix of its topics is added to `prefixes`.
+    """
     stages = CASES["all stages"] if name == CHECKOUT else CASES.get(name, ["assemble"])
     sessions *= kafka_streams.LONGER if name == KAFKA_STREAMS else 1
     prefix, records = loaded(servers, stages, sessions)
+    if prefixes is not None:
+        prefixes.append(prefix)
     topics = Topics.of(prefix)
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {

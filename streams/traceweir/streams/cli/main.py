@@ -14,7 +14,7 @@ from traceweir.streams.cli.command_app import CommandApp, Panel
 from traceweir.streams.cli.config.commands import config_app
 from traceweir.streams.cli.declared.eval_sets import evaluate
 from traceweir.streams.cli.declared.first_steps import demo, score, sessions, up
-from traceweir.streams.cli.declared.kafka import broker, dashboard, emit, otlp, topics_app, worker
+from traceweir.streams.cli.declared.kafka import broker, dashboard, emit, otlp, size, topics_app, worker
 from traceweir.streams.cli.declared.watch import canary, doctor
 from traceweir.streams.cli.diff.commands import diff
 from traceweir.streams.cli.dlq.commands import dlq_app
@@ -63,6 +63,7 @@ app.command(rich_help_panel=Panel.KAFKA)(worker)
 app.command(rich_help_panel=Panel.KAFKA)(otlp)
 app.command(rich_help_panel=Panel.KAFKA)(dashboard)
 app.command(rich_help_panel=Panel.KAFKA)(broker)
+app.command(rich_help_panel=Panel.KAFKA)(size)
 app.command(rich_help_panel=Panel.WATCH)(canary)
 app.command(cls=InputCommand, rich_help_panel=Panel.KAFKA)(emit)
 app.command(cls=InputCommand, rich_help_panel=Panel.FIRST_STEPS)(score)

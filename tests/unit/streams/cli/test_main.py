@@ -32,6 +32,7 @@ COMMANDS = [
     *("config validate", "config push", "config show", "config history", "config diff", "config rollback"),
     "config withdraw",
     "shadow",
+    "size",
     *("judge agree", "judge check", "judge try"),
     *("alerts run", "alerts test", "alerts push", "alerts withdraw", "alerts list", "alerts accept"),
     *("trust agreement", "trust plan", "trust rate"),

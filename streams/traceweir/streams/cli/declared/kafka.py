@@ -1,6 +1,8 @@
-"""Declares the commands that run on Kafka: `traceweir worker`, `otlp`, `dashboard`, `broker`, `emit` and `topics`."""
+"""Declares the commands that run on Kafka: `traceweir worker`, `otlp`, `dashboard`, `broker`, `emit`, `size` and `topics`."""
 
 from __future__ import annotations
+
+from typing import Annotated
 
 import typer
 
@@ -103,3 +105,59 @@ def check(stages: Stages = DEFAULT_STAGES, as_json: AsJson = False) -> None:
     from traceweir.streams.cli.topics import check_and_report
 
     raise typer.Exit(check_and_report(chosen_stages(stages), as_json=as_json))
+
+
+def size(
+    sessions_per_day: Annotated[
+        float, typer.Option(min=1, max=1e10, metavar="NUMBER", help="Sessions in a day, for example 1e6.")
+    ],
+    config: Config = None,
+    records: Annotated[int, typer.Option(min=1, max=1_000, help="Events and traces of a session.")] = 11,
+    record_bytes: Annotated[int, typer.Option(min=1, max=800_000, help="Bytes of a record's value.")] = 355,
+    turns: Annotated[int, typer.Option(min=1, max=500, help="Invocations of a session.")] = 1,
+    traces: Annotated[int, typer.Option(min=0, max=500, help="Reasoning traces of a session.")] = 1,
+    spans: Annotated[int, typer.Option(min=0, max=10_000, help="Spans of a session, if agents send them.")] = 0,
+    open_seconds: Annotated[
+        float, typer.Option(min=0, max=1e6, help="Seconds from the first record of a session to its close.")
+    ] = 60,
+    peak: Annotated[float, typer.Option(min=1, max=1_000, help="The busiest time beside the mean of a day.")] = 3,
+    replication: Annotated[int, typer.Option(min=1, max=10, help="Copies of each partition in Kafka.")] = 3,
+    dimensions: Annotated[int, typer.Option(min=0, max=4_096, help="Dimensions of a vector; 0: no embedder.")] = 384,
+    embedding_ms: Annotated[
+        float, typer.Option(min=0, max=10_000, help="CPU of the embedder for a trace, in milliseconds.")
+    ] = 0,
+    scopes: Annotated[int, typer.Option(min=0, max=1_000_000, help="Novelty scopes that are full.")] = 10,
+    passes_on: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of sessions in which the condition of a `when` holds.")
+    ] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Compute what a load needs: workers, cores, memory, disks, bytes in Kafka, and what judges are asked and cost.
+
+    Uses figures that were measured on one machine, and prints what it assumes. Asks no model and no broker. The environment
+    (`TRACEWEIR_*`) sets the times and limits that count. Exit code 2: options, config or environment cannot be used.
+
+    Example: `traceweir size --sessions-per-day 1e6 --config eval.json`
+    """
+    from traceweir.streams.cli.size import run
+    from traceweir.streams.lab.sizing.load import SessionLoad
+
+    run(
+        SessionLoad(
+            sessions_per_day,
+            records=records,
+            record_bytes=record_bytes,
+            turns=turns,
+            traces=traces,
+            spans=spans,
+            open_s=open_seconds,
+            peak=peak,
+            replication=replication,
+            dimensions=dimensions,
+            embedding_ms=embedding_ms,
+            scopes=scopes,
+            passes_on=passes_on,
+        ),
+        config,
+        as_json=as_json,
+    )

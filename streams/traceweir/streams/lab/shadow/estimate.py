@@ -6,32 +6,32 @@ that answers nothing and notes the questions.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 from pydantic import ValidationError
 
-from traceweir.schemas.model_names import litellm_name
 from traceweir.schemas.session import Session
 from traceweir.schemas.text import printable
-from traceweir.schemas.turns import turns_of
 from traceweir.scorers.evaluation.plan import Plan
-from traceweir.scorers.evaluation.runner import evaluate
-from traceweir.scorers.judge import Judge, JudgeFailed, Question, Reply
-from traceweir.scorers.judged.base import JudgedScorer
-from traceweir.streams.base.clock import utc_now
+from traceweir.scorers.judge import Question
 from traceweir.streams.base.settings import Settings
+from traceweir.streams.lab.foreseen_questions import (
+    JudgePrices,
+    first_questions,
+    foreseen,
+    replies_of,
+    verdict_keys,
+)
 from traceweir.streams.lab.shadow.definition import Definition
 from traceweir.streams.lab.shadow.errors import ShadowError
 from traceweir.streams.lab.shadow.known_verdicts import ROWS_OF_SCORE, Rows
 from traceweir.streams.lab.shadow.stage import apps_of, selection
 from traceweir.streams.pipeline.score.judge_rows import VERDICT_KEY_BYTES, verdict_prefix
-from traceweir.streams.scoring.judges.litellm_setup import load_litellm
-from traceweir.streams.scoring.judges.models import ANSWER_TOKENS, estimated_tokens, models_of, price_of
-from traceweir.streams.scoring.judges.verdicts import verdict_key
+from traceweir.streams.scoring.judges.models import models_of
 from traceweir.streams.worker.kafka.bounded_reader import BoundedReader
 
 PLACES = 4
@@ -39,8 +39,6 @@ PLACES = 4
 READ_AT_A_PLACE = 50
 JUDGED_SESSIONS = 100
 """Maximum number of sessions on which the judged criteria run."""
-_IN_SEQUENCE = {"hallucinations_v1": 2}
-"""Criteria that ask a further question after the answer to the first, with the number of both."""
 _NAMED_APPS = 10
 
 
@@ -71,17 +69,6 @@ class CostEstimate:
     """Whether all sessions of the range were read."""
     apps: tuple[str, ...]
     """Some of the apps of the sessions that were read, if the shadow is of one app and no session of it was read."""
-
-
-@dataclass(slots=True)
-class _Questions(Judge):
-    """A judge that answers nothing and notes the questions."""
-
-    asked: list[Question] = field(default_factory=list)
-
-    async def ask(self, question: Question) -> Reply:
-        self.asked.append(question)
-        raise JudgeFailed("nothing is asked for an estimate")
 
 
 @dataclass(slots=True)
@@ -119,22 +106,22 @@ async def estimated(
     """
     async with reader(settings, settings.topics.sessions, ShadowError) as sessions_topic:
         sample = await _sampled(sessions_topic, definition)
-    prices = _Prices(plan, settings.judge_api_base)
+    prices = JudgePrices(plan, settings.judge_api_base)
     sessions = round(definition.size * sample.chosen / sample.offsets) if sample.offsets else 0
     judged = sample.selected if plan.judged else []
     # Models without a price are named also if nothing tells how often they will be asked.
     if not judged:
         for model in models_of(plan):
             prices.of(model)
-    plan = _foreseen(plan)
-    votes = _votes(plan)
+    plan = foreseen(plan)
+    votes = replies_of(plan)
     new = known = 0
     usd = 0.0
     for record in judged:
         stored = _keys(verdicts.get(record.partition, {}), record.key or b"")
         for question in await _questions(plan, prices, record.value):
-            count = votes.get((question.metric, question.model), 1) * _IN_SEQUENCE.get(question.metric, 1)
-            if any(key in stored for key in _verdict_keys(question, plan, prices)):
+            count = votes(question)
+            if any(key in stored for key in verdict_keys(question, plan, prices)):
                 known += count
             else:
                 new += count
@@ -219,6 +206,16 @@ def _stretches(definition: Definition) -> list[tuple[int, int, int]]:
     return found
 
 
+async def _questions(plan: Plan, prices: JudgePrices, value: bytes | None) -> list[Question]:
+    try:
+        session = Session.model_validate_json(value or b"")
+    except ValidationError:
+        return []
+    # Two criteria can share a question.
+    first = await first_questions(plan, session)
+    return list({next(verdict_keys(question, plan, prices)): question for question in first}.values())
+
+
 async def _before(records: AsyncIterator[Any], end: int) -> AsyncIterator[Any]:
     async for record in records:
         if record.offset >= end:
@@ -226,82 +223,6 @@ async def _before(records: AsyncIterator[Any], end: int) -> AsyncIterator[Any]:
         yield record
 
 
-def _foreseen(plan: Plan) -> Plan:
-    """Returns the plan in which each criterion is measured whose conditions the answers of a judge decide."""
-    undecided = set(plan.judged)
-    metrics = {metric.name: metric for each in plan.rounds for metric in each}
-    for name, metric in metrics.items():
-        if metric.when is not None and any(each.metric in undecided for each in metric.when.any):
-            undecided.add(name)
-            metrics[name] = replace(metric, when=None)
-    return replace(plan, metrics=tuple(metrics[metric.name] for metric in plan.metrics))
-
-
-async def _questions(plan: Plan, prices: _Prices, value: bytes | None) -> list[Question]:
-    try:
-        session = Session.model_validate_json(value or b"")
-    except ValidationError:
-        return []
-    judge = _Questions()
-    await evaluate(plan, session, turns_of(session), now=utc_now, timeout_s=10, judge=judge)
-    # A vote repeats its question, and two criteria can share one.
-    first = (question for question in judge.asked if not question.sample)
-    return list({next(_verdict_keys(question, plan, prices)): question for question in first}.values())
-
-
-def _verdict_keys(question: Question, plan: Plan, prices: _Prices) -> Iterator[bytes]:
-    """Yields the keys of a verdict of the question's model, and of each model that can be asked in its place."""
-    for model in (question.model, *plan.judge.fallback.get(question.model, ())):
-        sampling = plan.judge.sampling_of(model)
-        yield verdict_key(replace(question, model=model), prices.name_of(model), sampling)
-
-
-def _votes(plan: Plan) -> Mapping[tuple[str, str], int]:
-    """Returns the most replies to one question by the criterion of the question and its model.
-
-    The first reply fails here, so that no vote goes on.
-    """
-    votes: dict[tuple[str, str], int] = {}
-    for metric in plan.metrics:
-        scorer = metric.scorer
-        if not isinstance(scorer, JudgedScorer) or scorer.metric in _IN_SEQUENCE:
-            continue
-        question = (scorer.asks_as or scorer.metric, scorer.judge_model)
-        votes[question] = max(votes.get(question, 0), scorer.judge_model_options.num_samples)
-    return votes
-
-
 def _keys(rows: Mapping[bytes, bytes], session: bytes) -> set[bytes]:
     prefix = ROWS_OF_SCORE + verdict_prefix(session)
     return {key[-VERDICT_KEY_BYTES:] for key in rows if key.startswith(prefix)}
-
-
-class _Prices:
-    def __init__(self, plan: Plan, api_base: str | None) -> None:
-        self._config = plan.judge
-        self._api_base = api_base
-        self._known: dict[str, tuple[float, float] | None] = {}
-        self.unknown: set[str] = set()
-
-    def name_of(self, model: str) -> str:
-        return litellm_name(model, self._config.models, self._api_base)
-
-    def of(self, model: str) -> tuple[float, float] | None:
-        """Returns USD per input token and per output token; a model without a price is noted as unknown."""
-        name = self.name_of(model)
-        if name not in self._known:
-            try:
-                about: Mapping[str, object] = load_litellm().get_model_info(name)
-            except Exception:  # noqa: BLE001  # litellm does not know the model
-                about = {}
-            self._known[name] = price_of(self._config, name, about)
-        price = self._known[name]
-        if price is None:
-            self.unknown.add(name)
-        return price
-
-    def usd(self, question: Question) -> float:
-        price = self.of(question.model)
-        if price is None:
-            return 0.0
-        return estimated_tokens(question.prompt) * price[0] + ANSWER_TOKENS * price[1]

@@ -15,7 +15,7 @@ from traceweir.scorers.evaluation.plan import Plan, read_plan
 from traceweir.scorers.evaluation.runner import evaluate
 from traceweir.scorers.judge import Question
 from traceweir.streams.base.settings import Settings
-from traceweir.streams.lab.shadow import estimate
+from traceweir.streams.lab import foreseen_questions
 from traceweir.streams.lab.shadow.estimate import JUDGED_SESSIONS, PLACES, READ_AT_A_PLACE, CostEstimate, estimated
 from traceweir.streams.lab.shadow.known_verdicts import ROWS_OF_SCORE
 from traceweir.streams.pipeline.score.judge_rows import verdict_prefix
@@ -113,7 +113,7 @@ async def test_criteria_are_run_on_a_limited_number_of_sessions(monkeypatch: pyt
         run.append(session)
         return await evaluate(plan, session, *rest, **options)
 
-    monkeypatch.setattr(estimate, "evaluate", counted)
+    monkeypatch.setattr(foreseen_questions, "evaluate", counted)
     found = await estimate_of(["shop"] * 200)
     assert (len(run), found.is_whole, found.questions) == (JUDGED_SESSIONS, True, 200 * VOTES)
 
@@ -128,7 +128,7 @@ async def test_a_verdict_of_a_fallback_is_known(
         asked.append(question)
         return verdict_key(question, *rest)
 
-    monkeypatch.setattr(estimate, "verdict_key", noted)
+    monkeypatch.setattr(foreseen_questions, "verdict_key", noted)
     config = JUDGED | {"judge": {"fallback": fallback}}
     await estimate_of(["shop"], config)
     of_second = verdict_key(replace(asked[0], model="openai/second"), "openai/second", {})

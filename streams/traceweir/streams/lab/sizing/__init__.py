@@ -1,0 +1,1 @@
+"""What a deployment needs for a load, computed from measured figures. Begin with `deployment.needs_of`."""
