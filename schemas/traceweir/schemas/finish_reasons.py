@@ -27,6 +27,7 @@ _HOLDERS = (
     *("meta", "_meta", "delta", "choices", "candidates", "generations"),
 )
 """The keys of the objects, or of lists of them, in which APIs and frameworks have the reason."""
+_ANY = frozenset((*_KEYS, "status", *_HOLDERS))
 _MAX_DEPTH = 5
 _MAX_CHARS = 60
 _LIMITS = frozenset(
@@ -59,7 +60,8 @@ def finish_in(found: object, depth: int = 0) -> str:
         found = found[0] if found else None
         if isinstance(found, list):
             found = found[0] if found else None
-    if not isinstance(found, Mapping) or depth > _MAX_DEPTH:
+    # As of most messages: none of the keys is there.
+    if not isinstance(found, Mapping) or depth > _MAX_DEPTH or _ANY.isdisjoint(found):
         return ""
     for key in _KEYS:
         reason = found.get(key)

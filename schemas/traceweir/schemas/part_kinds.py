@@ -55,15 +55,19 @@ def not_text(part: str, text: str, unread: Iterable[Counter[str]]) -> list[str]:
     return [f"not all of the {part} is text: {kinds}"] if text else [f"the {part} is no text: {kinds}"]
 
 
+_HOLDERS = ("audio", "input_audio", "output_audio")
+_SPOKEN = frozenset(("transcript", *_HOLDERS))
+
+
 def transcript_in(part: object) -> str:
     """Returns what is spoken in a part, or in an object of it, as its source has written it down; empty without that.
 
     >>> transcript_in({"type": "output_audio", "transcript": "Oslo."}), transcript_in({"audio": {"transcript": "Oslo."}})
     ('Oslo.', 'Oslo.')
     """
-    if not isinstance(part, dict):
+    if not isinstance(part, dict) or _SPOKEN.isdisjoint(part):
         return ""
-    for found in (part, *(part.get(key) for key in ("audio", "input_audio", "output_audio"))):
+    for found in (part, *(part.get(key) for key in _HOLDERS)):
         text = found.get("transcript") if isinstance(found, dict) else None
         if isinstance(text, str) and text:
             return text
