@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from benchmarks.anchors import JudgeWorld, calm, simulated
 
-pytestmark = [pytest.mark.slow, pytest.mark.large]
+pytestmark = pytest.mark.slow
 
 
 def test_a_silent_bump_is_the_judges_and_a_drop_is_the_agents() -> None:
