@@ -160,7 +160,9 @@ def guarded(application: Application, tokens: Tokens) -> Application:
         path = scope["path"]
         needed = _needed(scope["method"], path)
         client = _client_of(headers, tokens)
-        right: Right | None = "admin" if not tokens else client.right if client is not None else None
+        right: Right | None = client.right if client is not None else None
+        if not tokens:
+            right = "admin"
         if not tokens and not _is_local(headers.get(b"host", b"")):
             sentence = "without a token, only this machine is answered, under the name localhost or its address"
             await _refuse(send_with_headers, 421, sentence)

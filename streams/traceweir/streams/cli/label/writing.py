@@ -61,6 +61,7 @@ def push_label_files(
             f"{kind!r:.80} is no kind of label: choose from {', '.join(get_args(LabelKind))}", param_hint="--kind"
         )
     plan = None if config is None else read_config_file(config)[0]
+    known_names = [] if plan is None else [metric.name for metric in plan.metrics]
     settings = kafka_settings()
     writer = labels_writer(settings, "Push the file again")
     known = asyncio.run(read_labels(settings)).by_id
@@ -76,7 +77,6 @@ def push_label_files(
         if (unread := unread_columns(found)) is not None:
             complain(f"{name}: {unread}")
         for each, number in found.unknown.items():
-            known_names = [] if plan is None else [metric.name for metric in plan.metrics]
             complain(
                 f"{name}: {counted(number, 'label')} of {printable(each, 100)!r}, which the config does not measure; "
                 f"{did_you_mean(each, known_names)}"
