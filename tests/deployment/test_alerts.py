@@ -14,7 +14,8 @@ import yaml
 from tests.support.paths import ROOT
 
 from traceweir.streams.base.topics import Topics
-from traceweir.streams.worker.telemetry.catalogue import ALERTS, CANARY, CATALOGUE, EXPORT, TRUST
+from traceweir.streams.worker.telemetry.catalogue import CATALOGUE
+from traceweir.streams.worker.telemetry.tool_catalogue import ALERTS, CANARY, EXPORT, TRUST
 
 FILE = ROOT / "monitoring" / "alerts.yaml"
 RULES = {rule["alert"]: rule for group in yaml.safe_load(FILE.read_text("utf-8"))["groups"] for rule in group["rules"]}

@@ -65,8 +65,9 @@ class AlertSuspect(WireModel):
 class Alert(WireModel):
     """A change of scores that a rule has found.
 
-    The record's key is `alert_id`, and the topic is compacted: the last record of an id counts. A resolved alert repeats
-    what was said when it was raised, but for `state` and `occurred_at`.
+    The record's key is `alert_id`, and the topic is compacted: the last record of an id counts. A raised alert
+    comes again if its `verdict` becomes another one. A resolved one repeats what was said last, but for `state` and
+    `occurred_at`.
     """
 
     alert_id: Identifier

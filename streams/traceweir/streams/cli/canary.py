@@ -18,7 +18,7 @@ from traceweir.streams.cli.errors import FAILED
 from traceweir.streams.cli.up_broker import kafka_settings
 from traceweir.streams.tools.canary import Beat, CanaryError, beat
 from traceweir.streams.worker.runtime.health import bind
-from traceweir.streams.worker.telemetry import catalogue
+from traceweir.streams.worker.telemetry import tool_catalogue
 from traceweir.streams.worker.telemetry.measured import Point
 from traceweir.streams.worker.telemetry.prometheus import exposition
 
@@ -94,12 +94,12 @@ class _Watch:
 
     def metrics(self) -> bytes:
         """Returns the metrics in the text format of Prometheus."""
-        points = [Point(catalogue.CANARY_SUCCESS, (), int(self._last is not None))]
+        points = [Point(tool_catalogue.CANARY_SUCCESS, (), int(self._last is not None))]
         if self._last is not None:
-            points.append(Point(catalogue.CANARY_DURATION, (), self._last.seconds))
+            points.append(Point(tool_catalogue.CANARY_DURATION, (), self._last.seconds))
         if self._last_success is not None:
-            points.append(Point(catalogue.CANARY_LAST_SUCCESS, (), self._last_success.astimezone(UTC).timestamp()))
-        return exposition(points, catalogue.CANARY)
+            points.append(Point(tool_catalogue.CANARY_LAST_SUCCESS, (), self._last_success.astimezone(UTC).timestamp()))
+        return exposition(points, tool_catalogue.CANARY)
 
 
 async def _serve(watch: _Watch, settings: Settings, port: int) -> web.AppRunner:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from traceweir.schemas.labels import Label, LabelSubject
-from traceweir.streams.board.store.labels import JudgedLabel
+from traceweir.schemas.labels import Label
 
 MAX_REMEMBERED = 10_000
 """The most labels that are remembered; the oldest is forgotten first, which the store has read long ago."""
@@ -48,17 +47,17 @@ class GivenLabels:
             if len(self._labels) > MAX_REMEMBERED:
                 del self._labels[next(iter(self._labels))]
 
-    def with_stored(self, stored: Sequence[JudgedLabel], criterion: str, since: datetime) -> list[ReviewLabel]:
+    def with_stored(self, stored: Sequence[Label], criterion: str, since: datetime) -> list[ReviewLabel]:
         """Returns the reviews of a criterion that count, the latest first: those of the store, and those not read back yet.
 
         Args:
-            stored: The labels that the store has, from `since` on.
+            stored: The labels of the criterion that the store has, from `since` on, without withdrawn ones.
             criterion: The criterion.
             since: Labels of an earlier time are left out.
         """
         with self._lock:
             written = [each for each in self._labels.values() if each.criterion == criterion and each.kind == "review"]
-        found = {each.label.label_id: each for each in _of_store(stored)}
+        found = {each.label_id: ReviewLabel(each, is_stored=True) for each in stored if each.kind == "review"}
         for label in written:
             known = found.get(label.label_id)
             if label.occurred_at < since or (known is not None and known.label.occurred_at > label.occurred_at):
@@ -67,13 +66,11 @@ class GivenLabels:
                 found.pop(label.label_id, None)
             elif known is None or known.label != label:
                 found[label.label_id] = ReviewLabel(label, is_stored=False)
-        return sorted(found.values(), key=lambda each: (each.label.occurred_at, each.label.label_id), reverse=True)
-
-
-def _of_store(stored: Iterable[JudgedLabel]) -> Iterator[ReviewLabel]:
-    for each in stored:
-        if each.standing == "replaced":
-            continue
-        about = LabelSubject(**{name: getattr(each, name) for name in LabelSubject.model_fields})
-        cells = {name: getattr(each, name) for name in Label.model_fields if name in JudgedLabel.model_fields}
-        yield ReviewLabel(Label(subject=about, **cells), is_stored=True)
+        latest_first = sorted(
+            found.values(), key=lambda each: (each.label.occurred_at, each.label.label_id), reverse=True
+        )
+        counting: dict[object, ReviewLabel] = {}
+        for each in latest_first:
+            # Of an annotator, the latest label of a subject counts.
+            counting.setdefault((each.label.annotator, each.identity), each)
+        return [*counting.values()]

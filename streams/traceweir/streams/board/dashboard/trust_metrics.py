@@ -13,7 +13,7 @@ from traceweir.schemas.text import printable
 from traceweir.streams.board.store.judged import judged_scores
 from traceweir.streams.board.store.labels import given_labels, labelled_criteria
 from traceweir.streams.board.store.selection import Readable, Selection
-from traceweir.streams.worker.telemetry import catalogue
+from traceweir.streams.worker.telemetry import tool_catalogue
 from traceweir.streams.worker.telemetry.catalogue import Instrument
 from traceweir.streams.worker.telemetry.measured import Point
 
@@ -75,7 +75,7 @@ class TrustMetrics:
             # One after another, so that the dashboard can end between two.
             selection = Selection(since, now + timedelta(minutes=1), metric=criterion)
             points.extend(await asyncio.to_thread(_points, self._store, selection))
-        self.points = [*points, Point(catalogue.TRUST_TIME, (), now.timestamp())]
+        self.points = [*points, Point(tool_catalogue.TRUST_TIME, (), now.timestamp())]
 
 
 def _points(store: Readable, selection: Selection) -> list[Point]:
@@ -106,14 +106,14 @@ def _of_judge(attributes: tuple[str, str], group: LabelledScores) -> Iterator[Po
     if group.subjects is None:
         return
     stated = state_rate(group.subjects)
-    yield Point(catalogue.TRUST_LABELS, attributes, stated.labels)
-    yield Point(catalogue.TRUST_RAW, attributes, stated.raw)
+    yield Point(tool_catalogue.TRUST_LABELS, attributes, stated.labels)
+    yield Point(tool_catalogue.TRUST_RAW, attributes, stated.raw)
     if stated.value is not None and stated.low is not None and stated.high is not None:
-        yield from _with_bounds(catalogue.TRUST_CORRECTED, attributes, (stated.value, stated.low, stated.high))
+        yield from _with_bounds(tool_catalogue.TRUST_CORRECTED, attributes, (stated.value, stated.low, stated.high))
     made = group.agreement
     if made is not None:
-        yield from _of_rate(catalogue.TRUST_TPR, attributes, made.passing)
-        yield from _of_rate(catalogue.TRUST_TNR, attributes, made.failing)
+        yield from _of_rate(tool_catalogue.TRUST_TPR, attributes, made.passing)
+        yield from _of_rate(tool_catalogue.TRUST_TNR, attributes, made.failing)
 
 
 def _of_rate(instrument: Instrument, attributes: tuple[str, str], found: Estimated | None) -> Iterator[Point]:

@@ -129,7 +129,6 @@ def labels(
     criterion: str | None = None,
     session_id: str | None = None,
     kind: str | None = None,
-    since: datetime | None = None,
     limit: int = MAX_LABELS,
 ) -> list[JudgedLabel]:
     """Returns labels, the latest first, each once for every result of its subject and criterion; withdrawn ones are left out.
@@ -142,23 +141,23 @@ def labels(
         criterion: Only labels of this criterion.
         session_id: Only labels of this session.
         kind: Only labels of this kind.
-        since: Only labels that were given at this time or later.
         limit: The most labels.
     """
     wanted = {"criterion": criterion, "session_id": session_id, "kind": kind}
     given: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
     conditions = " AND ".join(["NOT withdrawn", *(f"{name} = ${name}" for name in given)])
-    if since is not None:
-        conditions = f"{conditions} AND occurred_at >= $since"
-        given["since"] = stored(since)
     names = ", ".join(f'"{name}"' for name in LABELS.column_names)
     found = store.query(
         f"SELECT {names} FROM labels WHERE {conditions} ORDER BY occurred_at DESC, label_id LIMIT {limit}", given
     )
     if not found:
         return []
-    scores = _scores(store, conditions, given)
-    known = _known_sessions(store, conditions, given)
+    # The same labels as those found: of others, no score is read.
+    page = (
+        f"SELECT session_id, criterion FROM labels WHERE {conditions} ORDER BY occurred_at DESC, label_id LIMIT {limit}"
+    )
+    scores = _scores(store, page, given)
+    known = _known_sessions(store, page, given)
     latest: set[tuple[Any, ...]] = set()
     joined: list[JudgedLabel] = []
     for row in found:
@@ -218,13 +217,18 @@ def _as_label(row: Mapping[str, Any]) -> Label:
 
 
 def _scores(
-    store: Readable, conditions: str, given: Mapping[str, Any]
+    store: Readable, page: str, given: Mapping[str, Any]
 ) -> Mapping[tuple[Any, ...], Sequence[Mapping[str, Any]]]:
-    """Returns the scores of the labelled subjects, in each revision that is known, by session, subject and metric."""
-    labelled = f"SELECT session_id FROM labels WHERE {conditions}"
-    criteria = f"SELECT criterion FROM labels WHERE {conditions}"
+    """Returns the scores of the labelled subjects, in each revision that is known, by session, subject and metric.
+
+    Args:
+        store: Answers the question.
+        page: The query of the labels, with their session and criterion.
+        given: Its parameters.
+    """
     found = " UNION ALL ".join(
-        f"SELECT {_SCORES} FROM {name} WHERE session_id IN ({labelled}) AND metric IN ({criteria})"
+        f"SELECT {_SCORES} FROM {name} WHERE session_id IN (SELECT session_id FROM ({page}) AS page) "
+        f"AND metric IN (SELECT criterion FROM ({page}) AS page)"
         for name in ("results", "replaced_results", KEPT_SCORES.name)
     )
     by_subject: dict[tuple[Any, ...], list[Mapping[str, Any]]] = defaultdict(list)
@@ -233,10 +237,10 @@ def _scores(
     return by_subject
 
 
-def _known_sessions(store: Readable, conditions: str, given: Mapping[str, Any]) -> set[str]:
-    labelled = f"SELECT session_id FROM labels WHERE {conditions}"
+def _known_sessions(store: Readable, page: str, given: Mapping[str, Any]) -> set[str]:
     found = " UNION ALL ".join(
-        f"SELECT session_id FROM {name} WHERE session_id IN ({labelled})" for name in ("sessions", "results")
+        f"SELECT session_id FROM {name} WHERE session_id IN (SELECT session_id FROM ({page}) AS page)"
+        for name in ("sessions", "results")
     )
     return {str(row["session_id"]) for row in store.query(f"SELECT DISTINCT session_id FROM ({found}) AS known", given)}
 

@@ -23,7 +23,7 @@ from traceweir.streams.tools.alerts.judge_or_agent import AnchorEvidence
 from traceweir.streams.tools.alerts.open_minutes import OpenMinutes, OpenScore
 from traceweir.streams.tools.alerts.rule_stream import RuleStream, StreamReport
 from traceweir.streams.tools.alerts.seen_sessions import SeenSessions, session_digest
-from traceweir.streams.tools.alerts.state_rows import Head, Place, StateRows, open_key, seen_key, stream_key
+from traceweir.streams.tools.alerts.state_rows import Head, LogPlace, StateRows, open_key, seen_key, stream_key
 from traceweir.streams.tools.alerts.watched_scores import (
     Minute,
     StreamName,
@@ -129,7 +129,7 @@ class AlertWatch:
         """Returns what is known of the streams of each rule, by the id of the rule."""
         return {name: [each.report() for each in rule.streams.values()] for name, rule in self._rules.items()}
 
-    def load(self, rows: Mapping[bytes, bytes]) -> Place:
+    def load(self, rows: Mapping[bytes, bytes]) -> LogPlace:
         """Restores the state from the rows of all cuts; returns the place of the last one.
 
         Raises:
@@ -137,7 +137,7 @@ class AlertWatch:
         """
         found = StateRows.of(rows)
         if found.head is None:
-            return Place()
+            return LogPlace()
         self._pushed = {name: AlertRule.model_validate_json(text) for name, text in found.head.pushed.items()}
         self._rules = {name: _WatchedRule(rule) for name, rule in self._wanted().items()}
         for name, state in found.streams:
@@ -191,7 +191,7 @@ class AlertWatch:
         for name, watched in self._rules.items():
             for stream in watched.streams.values():
                 if stream.alert is not None and stream.alert.alert_id == alert_id:
-                    self._say(stream.accept(self._minutes.closed or 0))
+                    self._add_alert(stream.accept(self._minutes.closed or 0))
                     self._changed[stream_key(name, stream.number)] = stream
                     return True
         return False
@@ -206,7 +206,7 @@ class AlertWatch:
             for stream in watched.streams.values():
                 alert = stream.attribute(anchors.get(stream.name.metric), self._minutes.closed or 0)
                 if alert is not None:
-                    self._say(alert)
+                    self._add_alert(alert)
                     self._changed[stream_key(name, stream.number)] = stream
 
     def tick(self, now_s: float, behind: Collection[int]) -> None:
@@ -223,7 +223,7 @@ class AlertWatch:
         """Returns the partitions to read no further for now, because others are far behind them."""
         return self._minutes.too_far_ahead(behind)
 
-    def cut(self, place: Place) -> AlertCut:
+    def cut(self, place: LogPlace) -> AlertCut:
         """Returns all changes since the last cut.
 
         Args:
@@ -250,11 +250,11 @@ class AlertWatch:
 
     def _end(self, name: str) -> None:
         for stream in self._rules.pop(name).streams.values():
-            self._say(stream.end(self._minutes.closed or 0))
+            self._add_alert(stream.end(self._minutes.closed or 0))
             self._changed[stream_key(name, stream.number)] = None
         self._minutes.remove_rule(name)
 
-    def _say(self, alert: Alert | None) -> None:
+    def _add_alert(self, alert: Alert | None) -> None:
         if alert is not None:
             self._alerts.append(alert)
 
@@ -276,7 +276,7 @@ class AlertWatch:
         for (name, of_stream, stream), sessions in zip(places, counting, strict=True):
             found = by_rule[name][of_stream]
             values = means([value for _, value in found.results[each].values()] for each in sessions)
-            self._say(stream.step(Minute(minute, sessions, values, found.suspects)))
+            self._add_alert(stream.step(Minute(minute, sessions, values, found.suspects)))
             self._changed[stream_key(name, stream.number)] = stream
 
     def _counting(self, day: int, streams: Sequence[tuple[bytes, _StreamMinute]]) -> list[list[str]]:

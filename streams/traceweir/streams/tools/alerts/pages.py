@@ -11,7 +11,7 @@ from typing import Protocol
 from traceweir.schemas.alert import Alert
 from traceweir.streams.tools.export.readiness import Readiness
 from traceweir.streams.worker.runtime.health import Health
-from traceweir.streams.worker.telemetry import catalogue
+from traceweir.streams.worker.telemetry import tool_catalogue
 from traceweir.streams.worker.telemetry.measured import Point
 from traceweir.streams.worker.telemetry.prometheus import exposition
 
@@ -59,7 +59,7 @@ def alerts_health(taken: socket.socket, watcher: ReportedWatcher, stop: asyncio.
         return {"phase": phase, "partitions": readiness.partitions, "raised": len(watcher.raised)}
 
     def metrics() -> bytes:
-        return exposition(_points(watcher, ready=health.ready), catalogue.ALERTS)
+        return exposition(_points(watcher, ready=health.ready), tool_catalogue.ALERTS)
 
     health = Health(taken, problems, state, metrics, obstacles=lambda: readiness.obstacles)
     return health
@@ -69,10 +69,10 @@ def _points(watcher: ReportedWatcher, *, ready: bool) -> Iterator[Point]:
     """Yields the points. Counters begin with 0, so that Prometheus sees their first increase."""
     raised = Counter((each.rule, each.stream.metric, each.stream.level) for each in watcher.raised)
     for name, number in sorted(raised.items()):
-        yield Point(catalogue.ALERTS_RAISED, name, number)
+        yield Point(tool_catalogue.ALERTS_RAISED, name, number)
     counts = watcher.counts
     for event in EVENTS:
-        yield Point(catalogue.ALERTS_SCORES, (event,), counts[event])
+        yield Point(tool_catalogue.ALERTS_SCORES, (event,), counts[event])
     if (lag := watcher.lag) is not None:
-        yield Point(catalogue.ALERTS_LAG, (), lag)
-    yield Point(catalogue.ALERTS_READY, (), int(ready))
+        yield Point(tool_catalogue.ALERTS_LAG, (), lag)
+    yield Point(tool_catalogue.ALERTS_READY, (), int(ready))

@@ -23,7 +23,7 @@ class StateFormatError(ValueError):
     """Another version of Traceweir has written the state; the message states the way out."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class LogPlace(msgspec.Struct, frozen=True):
     """Up to where a state has read its topics."""
 
     results: dict[int, int] = {}
@@ -37,7 +37,7 @@ class Place(msgspec.Struct, frozen=True):
 class Head(msgspec.Struct, frozen=True):
     """What is not about a single stream."""
 
-    place: Place
+    place: LogPlace
     pushed: dict[str, str]
     """The pushed rules as JSON, by id."""
     times: dict[int, int]

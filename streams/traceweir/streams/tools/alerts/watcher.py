@@ -33,7 +33,7 @@ from traceweir.streams.tools.alerts.alert_watch import AlertWatch
 from traceweir.streams.tools.alerts.judge_or_agent import AnchorEvidence
 from traceweir.streams.tools.alerts.rule_log import RuleLog
 from traceweir.streams.tools.alerts.score_outline import read_score
-from traceweir.streams.tools.alerts.state_rows import Place, StateFormatError
+from traceweir.streams.tools.alerts.state_rows import LogPlace, StateFormatError
 from traceweir.streams.tools.alerts.state_topic import AlertsError, StateTopic, alerts_group
 from traceweir.streams.tools.anchors.topics import AnchorsError, read_verdicts
 from traceweir.streams.tools.anchors.watch import watched
@@ -239,7 +239,7 @@ class Watcher:
             if self._watch is not watch:
                 return
             results = {place.partition: offset for place, offset in self._positions.items()}
-            cut = watch.cut(Place(results, self._results_id, self._rules.position))
+            cut = watch.cut(LogPlace(results, self._results_id, self._rules.position))
             try:
                 with self.readiness.committing():
                     await self._state.write(consumer, cut, self._positions)

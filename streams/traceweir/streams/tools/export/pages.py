@@ -13,7 +13,7 @@ from traceweir.streams.tools.export.acceptance import Acceptance
 from traceweir.streams.tools.export.readiness import Readiness
 from traceweir.streams.tools.export.undelivered import STAGE
 from traceweir.streams.worker.runtime.health import Health
-from traceweir.streams.worker.telemetry import catalogue
+from traceweir.streams.worker.telemetry import catalogue, tool_catalogue
 from traceweir.streams.worker.telemetry.measured import Point
 from traceweir.streams.worker.telemetry.prometheus import exposition
 
@@ -91,7 +91,7 @@ def exporter_health(
         return {"phase": phase, "partitions": readiness.partitions, "waiting": relay.waiting}
 
     def metrics() -> bytes:
-        return exposition(_points(group, relay, target, ready=health.ready), catalogue.EXPORT_PAGE)
+        return exposition(_points(group, relay, target, ready=health.ready), tool_catalogue.EXPORT_PAGE)
 
     health = Health(taken, problems, state, metrics, obstacles=obstacles)
     return health
@@ -107,9 +107,9 @@ def _points(group: str, relay: ReportedRelay, target: ReportedTarget, *, ready: 
     """Yields the points. Counters begin with 0, so that Prometheus sees their first increase."""
     counts = relay.counts + target.counts
     for event in EVENTS:
-        yield Point(catalogue.EXPORT_SCORES, (group, event), counts[event])
+        yield Point(tool_catalogue.EXPORT_SCORES, (group, event), counts[event])
     for reason in DEAD_LETTERS:
         yield Point(catalogue.DEAD_LETTERS, (STAGE, reason), counts[reason])
-    yield Point(catalogue.EXPORT_WAITING, (group, "memory"), relay.waiting_in_memory)
-    yield Point(catalogue.EXPORT_WAITING, (group, "topic"), relay.waiting - relay.waiting_in_memory)
-    yield Point(catalogue.EXPORT_READY, (group,), int(ready))
+    yield Point(tool_catalogue.EXPORT_WAITING, (group, "memory"), relay.waiting_in_memory)
+    yield Point(tool_catalogue.EXPORT_WAITING, (group, "topic"), relay.waiting - relay.waiting_in_memory)
+    yield Point(tool_catalogue.EXPORT_READY, (group,), int(ready))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from traceweir.streams.worker.telemetry.catalogue import ALERTS, CANARY, CATALOGUE, EXPORT, TRUST, Instrument
+from traceweir.streams.worker.telemetry.catalogue import CATALOGUE, Instrument
+from traceweir.streams.worker.telemetry.tool_catalogue import ALERTS, CANARY, EXPORT, TRUST
 
 PAGE = Path("docs/telemetry.md")
 _BEGIN = "<!-- metrics: begin -->\n"

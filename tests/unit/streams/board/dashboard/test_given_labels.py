@@ -11,7 +11,6 @@ from tests.support.scoring import NOW
 from traceweir.schemas.labels import Label, LabelSubject
 from traceweir.streams.board.dashboard import given_labels
 from traceweir.streams.board.dashboard.given_labels import GivenLabels
-from traceweir.streams.board.store.labels import JudgedLabel
 
 EARLIER = NOW - timedelta(hours=1)
 
@@ -31,12 +30,7 @@ def label(label_id: str = "one", verdict: str = "pass", **changes: Any) -> Label
     return Label.model_validate(given)
 
 
-def stored(given: Label, standing: str = "current") -> JudgedLabel:
-    cells = given.model_dump() | given.subject.model_dump()
-    return JudgedLabel.model_validate(cells | {"standing": standing, "newest_revision": 0, "score": None})
-
-
-def verdicts(given: GivenLabels, *of_store: JudgedLabel) -> list[tuple[str | None, bool]]:
+def verdicts(given: GivenLabels, *of_store: Label) -> list[tuple[str | None, bool]]:
     found = given.with_stored(of_store, "helpful", EARLIER)
     return [(each.label.verdict, each.is_stored) for each in found]
 
@@ -45,14 +39,14 @@ def test_a_written_label_counts_before_the_store_has_it_and_is_that_of_the_store
     given = GivenLabels()
     given.note(label())
     assert verdicts(given) == [("pass", False)]
-    assert verdicts(given, stored(label())) == [("pass", True)]
+    assert verdicts(given, label()) == [("pass", True)]
 
 
 def test_the_later_one_counts_wherever_it_is() -> None:
     given = GivenLabels()
     given.note(label())
-    before = stored(label(verdict="fail", occurred_at=NOW - timedelta(minutes=1)))
-    after = stored(label(verdict="fail", occurred_at=NOW + timedelta(minutes=1)))
+    before = label(verdict="fail", occurred_at=NOW - timedelta(minutes=1))
+    after = label(verdict="fail", occurred_at=NOW + timedelta(minutes=1))
     assert verdicts(given, before) == [("pass", False)]
     assert verdicts(given, after) == [("fail", True)]
 
@@ -60,9 +54,9 @@ def test_the_later_one_counts_wherever_it_is() -> None:
 def test_a_withdrawn_label_is_gone_until_it_is_given_again() -> None:
     given = GivenLabels()
     given.note(label(withdrawn=True, occurred_at=NOW + timedelta(minutes=1)))
-    assert verdicts(given, stored(label())) == []
+    assert verdicts(given, label()) == []
     given.note(label(verdict="fail", occurred_at=NOW + timedelta(minutes=2)))
-    assert verdicts(given, stored(label())) == [("fail", False)]
+    assert verdicts(given, label()) == [("fail", False)]
 
 
 def test_only_reviews_of_the_criterion_and_the_time_are_named_and_a_replaced_one_is_not() -> None:
@@ -73,7 +67,16 @@ def test_only_reviews_of_the_criterion_and_the_time_are_named_and_a_replaced_one
         label("c", occurred_at=EARLIER - timedelta(minutes=1)),
     ):
         given.note(each)
-    assert verdicts(given, stored(label("d"), "replaced"), stored(label("e")), stored(label("e"))) == [("pass", True)]
+    assert verdicts(given, label("f", kind="outcome"), label("e"), label("e")) == [("pass", True)]
+
+
+def test_of_an_annotator_the_latest_label_of_a_subject_counts() -> None:
+    about = LabelSubject(session_id="s", revision=0, level="session")
+    # A label that names the only segment, and one that names none, have different ids.
+    earlier = label("a", subject=about)
+    later = label("b", "fail", subject=about.model_copy(update={"segment": 0}), occurred_at=NOW + timedelta(minutes=1))
+    other = label("c", subject=about, annotator="ben")
+    assert verdicts(GivenLabels(), earlier, later, other) == [("fail", True), ("pass", True)]
 
 
 def test_the_oldest_label_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,8 +24,8 @@ from traceweir.streams.board.dashboard.live import Live
 from traceweir.streams.board.dashboard.trust_metrics import TrustMetrics
 from traceweir.streams.board.store.errors import StoreError
 from traceweir.streams.board.store.selection import Selection
-from traceweir.streams.worker.telemetry.catalogue import TRUST
 from traceweir.streams.worker.telemetry.prometheus import exposition
+from traceweir.streams.worker.telemetry.tool_catalogue import TRUST
 
 pytestmark = pytest.mark.slow
 

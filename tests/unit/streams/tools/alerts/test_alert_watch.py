@@ -17,7 +17,7 @@ from traceweir.schemas.alert_rule import DEFAULT_ALERT_RULE, AlertRule
 from traceweir.schemas.score import Score
 from traceweir.streams.tools.alerts.alert_watch import AlertWatch
 from traceweir.streams.tools.alerts.open_minutes import QUIET_S
-from traceweir.streams.tools.alerts.state_rows import Place, StateFormatError
+from traceweir.streams.tools.alerts.state_rows import LogPlace, StateFormatError
 
 PARTITIONS = 3
 
@@ -77,7 +77,7 @@ def run(log: Log, process: Run) -> None:
             at[partition] += 1
         watch.tick(0.0, {each for each in at if at[each] < len(log.scores[each])})
         if random.random() < 0.3:
-            cut = watch.cut(Place(dict(at)))
+            cut = watch.cut(LogPlace(dict(at)))
             if read + 1 < process.reads or process.written:
                 log.write(cut.rows, cut.alerts)
             else:
@@ -92,7 +92,7 @@ def finish(log: Log) -> AlertWatch:
             watch.add(partition, each)
     watch.tick(0.0, ())
     watch.tick(QUIET_S, ())
-    cut = watch.cut(Place({each: len(scores) for each, scores in enumerate(log.scores)}))
+    cut = watch.cut(LogPlace({each: len(scores) for each, scores in enumerate(log.scores)}))
     log.write(cut.rows, cut.alerts)
     return watch
 
@@ -132,7 +132,7 @@ def watched(rule: AlertRule | None = RULE) -> AlertWatch:
 def reloaded(watch: AlertWatch, rows: Mapping[bytes, bytes] | None = None) -> AlertWatch:
     log = Log([])
     log.rows = dict(rows or {})
-    log.write(*watch.cut(Place()))
+    log.write(*watch.cut(LogPlace()))
     found = AlertWatch()
     found.load(log.rows)
     return found
@@ -219,11 +219,11 @@ def test_without_a_pushed_rule_the_default_rule_is_watched_and_a_pushed_one_take
 def test_a_rule_that_changes_resolves_its_alerts_and_learns_anew() -> None:
     watch = raised()
     (alert,) = watch.raised
-    watch.cut(Place())
+    watch.cut(LogPlace())
     watch.put_rule("r", RULE)
     assert watch.raised == [alert]
     watch.put_rule("r", RULE.model_copy(update={"tolerated_change": 0.1}))
-    cut = watch.cut(Place())
+    cut = watch.cut(LogPlace())
     assert [(each.alert_id, each.state) for each in cut.alerts] == [(alert.alert_id, "resolved")]
     assert {row for key, row in cut.rows if key.startswith(b"stream/")} == {None}
     assert watch.reports()["r"] == []
@@ -233,11 +233,11 @@ def test_a_rule_that_changes_resolves_its_alerts_and_learns_anew() -> None:
 def test_an_accepted_level_is_learnt_and_its_stream_keeps_its_number() -> None:
     watch = raised()
     (alert,) = watch.raised
-    kept = {key: row for key, row in watch.cut(Place()).rows if row is not None}
+    kept = {key: row for key, row in watch.cut(LogPlace()).rows if row is not None}
     assert watch.accept("another") is False
     assert watch.accept(alert.alert_id) is True
     assert watch.accept(alert.alert_id) is False
-    cut = watch.cut(Place())
+    cut = watch.cut(LogPlace())
     assert [(each.alert_id, each.state) for each in cut.alerts] == [(alert.alert_id, "resolved")]
     (key,) = [key for key, _ in cut.rows if key.startswith(b"stream/")]
     assert key in kept
@@ -264,7 +264,7 @@ def test_a_partition_far_ahead_of_others_waits() -> None:
 
 
 def test_a_state_of_another_form_is_refused_with_the_way_out() -> None:
-    rows = {key: row for key, row in watched().cut(Place()).rows if row is not None}
+    rows = {key: row for key, row in watched().cut(LogPlace()).rows if row is not None}
     head = rows[b"head"].replace(b"\xa6format\x01", b"\xa6format\x02")
     assert head != rows[b"head"]
     with pytest.raises(StateFormatError, match="has the format 2, and this version of Traceweir reads 1"):

@@ -13,7 +13,7 @@ from traceweir.streams.base.statistics.change_point import Changed
 from traceweir.streams.base.statistics.watched_judge import JudgeChange, WatchedJudge
 from traceweir.streams.tools.alerts.alert_watch import AlertWatch
 from traceweir.streams.tools.alerts.judge_or_agent import AnchorEvidence
-from traceweir.streams.tools.alerts.state_rows import Place
+from traceweir.streams.tools.alerts.state_rows import LogPlace
 
 pytestmark = pytest.mark.slow
 DROP = int(START.timestamp()) // 60 + 1_500
@@ -45,7 +45,7 @@ def rows_of_raised(judge: str | None, config: str, version: str) -> Mapping[byte
         watch.add(0, each.model_copy(update=named))
     watch.tick(0.0, ())
     watch.tick(1_000.0, ())
-    return {key: row for key, row in watch.cut(Place()).rows if row is not None}
+    return {key: row for key, row in watch.cut(LogPlace()).rows if row is not None}
 
 
 def raised(judge: str | None = "openai/judge", config: str = "d", version: str = "1") -> tuple[AlertWatch, Alert]:
@@ -56,7 +56,7 @@ def raised(judge: str | None = "openai/judge", config: str = "d", version: str =
 
 
 def said(watch: AlertWatch) -> list[Alert]:
-    return list(watch.cut(Place()).alerts)
+    return list(watch.cut(LogPlace()).alerts)
 
 
 def test_an_alert_of_judged_scores_is_raised_before_anybody_knows_whose_change_it_is() -> None:
@@ -75,7 +75,7 @@ def test_a_change_of_the_judge_at_that_time_makes_the_alert_the_judges_once() ->
 def test_the_verdict_is_a_part_of_the_state() -> None:
     watch, _ = raised()
     watch.attribute({"helpful": stricter_since(DROP)})
-    rows = dict(rows_of_raised("openai/judge", "d", "1")) | {key: row for key, row in watch.cut(Place()).rows if row}
+    rows = dict(rows_of_raised("openai/judge", "d", "1")) | {key: row for key, row in watch.cut(LogPlace()).rows if row}
     again = AlertWatch()
     again.load(rows)
     assert [each.verdict for each in again.raised] == ["judge"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from traceweir.streams.board.dashboard.context import Serving
-from traceweir.streams.worker.telemetry.catalogue import TRUST
 from traceweir.streams.worker.telemetry.prometheus import CONTENT_TYPE, exposition
+from traceweir.streams.worker.telemetry.tool_catalogue import TRUST
 
 router = APIRouter()
 

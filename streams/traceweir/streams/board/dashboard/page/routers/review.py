@@ -42,7 +42,7 @@ from traceweir.streams.board.dashboard.page.review_view import (
     queue_of,
     suggested_share,
 )
-from traceweir.streams.board.store.labels import labels
+from traceweir.streams.board.store.labels import given_labels
 from traceweir.streams.board.store.metric import dimension_values
 from traceweir.streams.board.store.review import (
     MAX_DRAWN,
@@ -245,8 +245,7 @@ def _review(
 
 def _reviews(dashboard: Dashboard, criterion: str, since: datetime) -> list[ReviewLabel]:
     # A label is given after its session has ended.
-    stored = labels(dashboard.store, dashboard.options.now(), criterion=criterion, kind="review", since=since)
-    return dashboard.given.with_stored(stored, criterion, since)
+    return dashboard.given.with_stored(given_labels(dashboard.store, criterion, since), criterion, since)
 
 
 def _own(people: Sequence[ReviewLabel], label_id: str, annotator: str) -> ReviewLabel | None:
