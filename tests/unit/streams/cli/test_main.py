@@ -35,6 +35,7 @@ COMMANDS = [
     "size",
     *("judge agree", "judge check", "judge try"),
     *("alerts run", "alerts test", "alerts push", "alerts withdraw", "alerts list", "alerts accept"),
+    *("anchors add", "anchors list", "anchors remove", "anchors run"),
     *("trust agreement", "trust plan", "trust rate"),
     "embedder optimize",
     "embedder distill",

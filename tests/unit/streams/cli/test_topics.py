@@ -43,7 +43,7 @@ def test_topics_check_reports_a_missing_topic_and_topics_create_creates_it(
     assert (create.code, create.err) == (0, "")
     assert orjson.loads(create.out).keys() == {"created", "existing", "wrong"}
     assert "traceweir.traces" in orjson.loads(create.out)["created"]
-    assert (after.code, after.out, after.err) == (0, "all 13 topics are as they should be\n", "")
+    assert (after.code, after.out, after.err) == (0, "all 17 topics are as they should be\n", "")
 
 
 @pytest.mark.parametrize("command", ["worker", "topics check", "topics create"])
@@ -57,7 +57,7 @@ def test_a_wrong_partition_count_is_reported_for_every_topic(
     ended = run(*command.split())
 
     assert ended.code == 1
-    assert len(ended.err.splitlines()) == 13
+    assert len(ended.err.splitlines()) == 17
     assert all(
         "has 4 partitions, expected 8" in line and "TRACEWEIR_PARTITIONS=4" in line for line in ended.err.splitlines()
     )

@@ -23,6 +23,7 @@ BUILDERS = {"streams/traceweir/streams/pipeline/topology.py"}
 # These modules import the classes to inspect them, and build no stage.
 READERS = {
     "tests/simulation/bounds.py",
+    "tests/simulation/long_run.py",
     "tests/simulation/bugs/of_clocks_and_bytes.py",
     "tests/simulation/bugs/of_collect.py",
     "tests/simulation/bugs/of_configs.py",

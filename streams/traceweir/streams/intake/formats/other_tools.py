@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
@@ -69,11 +71,13 @@ def _is_memory_of_smolagents(found: JsonObject) -> Sureness:
     return possible(any("step_number" in each and "observations" in each for each in steps))
 
 
-def _is_message_of_autogen(found: JsonObject) -> bool:
-    message = _first_message(found)
-    kind = message.get("type")
-    is_named = isinstance(kind, str) and kind.endswith(("Message", "Event"))
-    return is_named and isinstance(message.get("source"), str) and "content" in message and "role" not in message
+def _is_message_of_autogen(found: JsonObject) -> Sureness:
+    def is_one(message: JsonObject) -> bool:
+        kind = message.get("type")
+        is_named = isinstance(kind, str) and kind.endswith(("Message", "Event"))
+        return is_named and isinstance(message.get("source"), str) and "content" in message
+
+    return _alone_or_listed(found, is_one)
 
 
 def _is_export_of_assistant(found: JsonObject) -> Sureness:
@@ -96,43 +100,55 @@ def _is_event_of_agui(found: JsonObject) -> Sureness:
     return possible(isinstance(kind, str) and kind.startswith(begins))
 
 
-def _is_message_of_letta(found: JsonObject) -> bool:
-    message = _first_message(found)
-    return isinstance(message.get("message_type"), str) and "role" not in message
+def _is_message_of_letta(found: JsonObject) -> Sureness:
+    return _alone_or_listed(found, lambda message: isinstance(message.get("message_type"), str))
 
 
 def _is_session_of_gemini_cli(found: JsonObject) -> bool:
-    message = _first_message(found)
-    return "sessionId" in found and message.get("type") in ("user", "gemini") and "role" not in message
+    message = _first_without_role(found)
+    return "sessionId" in found and message is not None and message.get("type") in ("user", "gemini")
 
 
-def _is_chat_of_copilot(found: JsonObject) -> bool:
+def _is_chat_of_copilot(found: JsonObject) -> Sureness:
     first = _first(found.get("requests"))
-    return isinstance(first, dict) and {"message", "response"} <= first.keys()
+    return possible(isinstance(first, dict) and {"message", "response"} <= first.keys())
 
 
-def _is_chat_history_of_cohere(found: JsonObject) -> bool:
+def _is_chat_history_of_cohere(found: JsonObject) -> Sureness:
     first = _first(found.get("chat_history"))
-    return isinstance(first, dict) and {"role", "message"} <= first.keys()
+    return possible(isinstance(first, dict) and {"role", "message"} <= first.keys())
 
 
 def _is_call_of_weave(found: JsonObject) -> bool:
-    return isinstance(found.get("op_name"), str) and "trace_id" in found and "inputs" in found
+    return str(found.get("op_name")).startswith("weave:///") and "inputs" in found
 
 
 def _is_event_of_realtime(found: JsonObject) -> bool:
     kind = found.get("type")
-    return isinstance(kind, str) and kind.startswith(("conversation.item.", "input_audio_buffer.", "session."))
+    begins = ("conversation.item.", "input_audio_buffer.", "session.")
+    # An event of Traceweir names its session.
+    return isinstance(kind, str) and kind.startswith(begins) and "session_id" not in found
 
 
 def _is_pair(found: JsonObject) -> Sureness:
     return possible(any(question in found and answer in found for question, answer in _PAIRS))
 
 
-def _first_message(found: JsonObject) -> JsonObject:
-    """Returns the first of the messages of a document; the document itself, if it has none."""
-    first = _first(found.get("messages"))
-    return first if isinstance(first, dict) else found
+def _alone_or_listed(found: JsonObject, is_one: Callable[[JsonObject], bool]) -> Sureness:
+    """Returns how sure it is that a document is a message, or has `messages` that no format reads."""
+    message = _first_without_role(found)
+    if message is not None:
+        return Sureness.of(is_one(message))
+    return possible("messages" not in found and "role" not in found and is_one(found))
+
+
+def _first_without_role(found: JsonObject) -> JsonObject | None:
+    """Returns the first of the messages, if none of them has a role, or a message with one."""
+    listed = found.get("messages")
+    if not isinstance(listed, list) or not listed:
+        return None
+    messages = [each for each in listed if isinstance(each, dict) and each.keys().isdisjoint({"role", "message"})]
+    return messages[0] if len(messages) == len(listed) else None
 
 
 def _first(listed: JsonValue) -> JsonValue:

@@ -14,14 +14,14 @@ _IN_PYTHON = re.compile(r"\s*(?:\{|\[\s*\{)'(?:messages|query|history|choices|ro
 """An object, or a list of objects, as Python prints it, with a key of a request or of an answer first."""
 _OF_OBJECT = re.compile(
     r"(?:"
-    r"\w*(?:Completion|Message|Response|Result|Output|Chunk|Block)\(\w+=.*\)"
+    r"(?:ChatCompletion(?:Message|Chunk)?|Completion|ModelResponse|GenerateContentResponse|ChatResponse|Response|Message"
+    r"|AIMessage(?:Chunk)?|TextBlock|ResponseOutputMessage|AgentRunResult|RunResult|RunOutput|RunResponse)\(\w+=.*\)"
     r"|content='.* (?:additional_kwargs|response_metadata)=\{.*"
     r"|<[\w.]+(?: object)? at 0x[0-9A-Fa-f]+>"
     r"|<Response \[\d+\]>"
-    r")\s*",
-    re.DOTALL,
+    r")\s*"
 )
-"""What Python prints of an answer of an SDK, where a program wrote the object in place of its text."""
+"""What Python prints of an answer of an SDK, where a program wrote the object in place of its text. It is one line."""
 
 
 def request(cell: str) -> JsonValue:
@@ -49,9 +49,8 @@ def object_in_place_of_text(columns: JsonObject) -> str:
         if _IN_PYTHON.match(value):
             kind = "a list" if value.lstrip().startswith("[") else "an object"
             return f"column {name!r}: is {kind} in Python's notation, not JSON; {AS_JSON}"
-        if _OF_OBJECT.fullmatch(value):
-            what = "question" if name == "request" else "answer"
-            return f"column {name!r}: is Python's text of an object, and not the {what}; write the text that is in it"
+        if name != "request" and _OF_OBJECT.fullmatch(value):
+            return f"column {name!r}: is Python's text of an object, and not the answer; write the text that is in it"
     return ""
 
 

@@ -23,7 +23,16 @@ from traceweir.streams.tools.alerts.judge_or_agent import AnchorEvidence
 from traceweir.streams.tools.alerts.open_minutes import OpenMinutes, OpenScore
 from traceweir.streams.tools.alerts.rule_stream import RuleStream, StreamReport
 from traceweir.streams.tools.alerts.seen_sessions import SeenSessions, session_digest
-from traceweir.streams.tools.alerts.state_rows import Head, LogPlace, StateRows, open_key, seen_key, stream_key
+from traceweir.streams.tools.alerts.state_rows import (
+    Head,
+    LogPlace,
+    StateFormatError,
+    StateRows,
+    open_key,
+    seen_key,
+    stream_key,
+    unreadable_state,
+)
 from traceweir.streams.tools.alerts.watched_scores import (
     Minute,
     StreamName,
@@ -46,6 +55,8 @@ class AlertCut(NamedTuple):
     rows: Rows
     alerts: Sequence[Alert]
     """Those that were raised or resolved, in order."""
+    attributed: Sequence[Alert]
+    """Those raised before that have another verdict now."""
 
 
 class _StreamMinute:
@@ -74,6 +85,7 @@ class _WatchedRule:
         self.streams: dict[StreamName, RuleStream] = {}
         self._next = 1
         self._salts: dict[StreamName, bytes] = {}
+        self.version = blake2b(rule.model_dump_json().encode(), digest_size=8).hexdigest()
 
     def stream(self, name: StreamName) -> RuleStream | None:
         """Returns a stream, a new one if there is none; None if there are too many."""
@@ -105,6 +117,7 @@ class AlertWatch:
         self._minutes = OpenMinutes()
         self._seen = SeenSessions()
         self._alerts: list[Alert] = []
+        self._attributed: dict[str, Alert] = {}
         self._changed: dict[bytes, RuleStream | None] = {}
         self.counts = Counter[str]()
         """Since the start: `read`; `late`, whose minute was over; `unwatched`, of streams beyond `MOST_STREAMS`; and how
@@ -123,7 +136,7 @@ class AlertWatch:
     @property
     def has_alerts(self) -> bool:
         """Whether the next cut has alerts."""
-        return bool(self._alerts)
+        return bool(self._alerts or self._attributed)
 
     def reports(self) -> dict[str, list[StreamReport]]:
         """Returns what is known of the streams of each rule, by the id of the rule."""
@@ -135,6 +148,14 @@ class AlertWatch:
         Raises:
             StateFormatError: another version of Traceweir has written them.
         """
+        try:
+            return self._load(rows)
+        except StateFormatError:
+            raise
+        except (ValueError, msgspec.MsgspecError) as error:
+            raise StateFormatError(unreadable_state("cannot be read")) from error
+
+    def _load(self, rows: Mapping[bytes, bytes]) -> LogPlace:
         found = StateRows.of(rows)
         if found.head is None:
             return LogPlace()
@@ -166,7 +187,7 @@ class AlertWatch:
             was_used = True
             self._minutes.add(
                 OpenScore(
-                    counted, name, (stream.metric, stream.level, stream.slice), score.result_id,
+                    counted, name, watched.version, (stream.metric, stream.level, stream.slice), score.result_id,
                     (score.revision, score.attempt), score.session_id, value, suspects_of(score),
                 )
             )  # fmt: skip
@@ -206,7 +227,7 @@ class AlertWatch:
             for stream in watched.streams.values():
                 alert = stream.attribute(anchors.get(stream.name.metric), self._minutes.closed or 0)
                 if alert is not None:
-                    self._add_alert(alert)
+                    self._attributed[alert.alert_id] = alert
                     self._changed[stream_key(name, stream.number)] = stream
 
     def tick(self, now_s: float, behind: Collection[int]) -> None:
@@ -236,10 +257,11 @@ class AlertWatch:
         rows += ((seen_key(number), row) for number, row in self._seen.changes())
         pushed = {name: rule.model_dump_json() for name, rule in self._pushed.items()}
         rows.append(Head(place, pushed, dict(self._minutes.times), self._minutes.closed).row())
-        alerts = self._alerts
+        cut = AlertCut(rows, self._alerts, [*self._attributed.values()])
         self._alerts = []
+        self._attributed = {}
         self._changed = {}
-        return AlertCut(rows, alerts)
+        return cut
 
     def _wanted(self) -> dict[str, AlertRule]:
         return dict(sorted(self._pushed.items())) or {DEFAULT_ALERT_RULE.id: DEFAULT_ALERT_RULE}
@@ -256,12 +278,17 @@ class AlertWatch:
 
     def _add_alert(self, alert: Alert | None) -> None:
         if alert is not None:
+            # A record of the raised alert after this one would raise it again.
+            self._attributed.pop(alert.alert_id, None)
             self._alerts.append(alert)
 
     def _close(self, minute: int, scores: Sequence[OpenScore]) -> None:
         by_rule: dict[str, dict[StreamName, _StreamMinute]] = defaultdict(lambda: defaultdict(_StreamMinute))
         for each in scores:
-            by_rule[each.rule][each.stream].add(each)
+            watched = self._rules.get(each.rule)
+            # A row can have scores of a rule that has ended, or changed, since it was written.
+            if watched is not None and watched.version == each.version:
+                by_rule[each.rule][each.stream].add(each)
         places: list[tuple[str, StreamName, RuleStream]] = []
         for name in sorted(by_rule):
             # New streams get their numbers in the order of their names, whatever the order of partitions was.

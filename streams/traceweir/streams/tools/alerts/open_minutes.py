@@ -30,6 +30,8 @@ class OpenScore(msgspec.Struct, array_like=True, frozen=True):
     minute: int
     rule: str
     """The id of the rule that it counts for."""
+    version: str
+    """The digest of this rule: the id can be given to another one."""
     name: tuple[str, str, tuple[tuple[str, str], ...]]
     """The name of its stream: metric, level and slice."""
     result: str

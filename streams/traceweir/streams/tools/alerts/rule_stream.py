@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 import msgspec
@@ -20,7 +20,7 @@ from traceweir.schemas.alert import (
 from traceweir.schemas.alert_rule import AlertRule
 from traceweir.streams.base.statistics.change_point import Changed
 from traceweir.streams.base.statistics.watched_stream import DAY, Promise, StreamAlarm, WatchedStream
-from traceweir.streams.tools.alerts.judge_or_agent import AnchorEvidence
+from traceweir.streams.tools.alerts.judge_or_agent import GUARD_MINUTES, AnchorEvidence, Attribution
 from traceweir.streams.tools.alerts.verdict import attribution_of, with_verdict
 from traceweir.streams.tools.alerts.watched_scores import SUSPECTS, Minute, StreamName
 from traceweir.streams.tools.alerts.worst_sessions import WorstSession, with_minute, worst_since
@@ -119,14 +119,16 @@ class RuleStream:
     def attribute(self, anchors: AnchorEvidence | None, minute: int) -> Alert | None:
         """Says whose change the raised alert shows; returns it if this is another verdict than before.
 
+        After `GUARD_MINUTES` the verdict stays: what anchors show later is about something else.
+
         Args:
             anchors: The evidence of the anchors of its metric; None: there are none.
             minute: The minute since 1970.
         """
         alert = self._alert
-        if alert is None:
+        if alert is None or moment_of(minute) > alert.since + timedelta(minutes=GUARD_MINUTES):
             return None
-        verdict = attribution_of(alert, anchors, minute, is_judged=self._is_judged).verdict
+        verdict = self._attribution(alert, anchors, minute).verdict
         if verdict == alert.verdict:
             return None
         self._alert = with_verdict(alert, verdict)
@@ -180,6 +182,15 @@ class RuleStream:
         stream._alert = None if row.alert is None else Alert.model_validate_json(row.alert)
         return stream
 
+    def _attribution(self, alert: Alert, anchors: AnchorEvidence | None, minute: int) -> Attribution:
+        came = {
+            field
+            for field, known in zip(SUSPECTS, self._first_seen, strict=True)
+            if known is None
+            or any(alert.onset.earliest <= moment_of(each) <= alert.onset.latest for each in known.values())
+        }
+        return attribution_of(alert, anchors, minute, came, is_judged=self._is_judged)
+
     @property
     def _is_judged(self) -> bool:
         # None: there were too many judges to keep.
@@ -223,7 +234,7 @@ class RuleStream:
             occurred_at=moment_of(said.at),
         )
         # Anchors need hours; what they show comes later.
-        return with_verdict(alert, attribution_of(alert, None, said.at, is_judged=self._is_judged).verdict)
+        return with_verdict(alert, self._attribution(alert, None, said.at).verdict)
 
     def _resolved(self, minute: int) -> Alert:
         alert = self._alert

@@ -23,6 +23,14 @@ class StateFormatError(ValueError):
     """Another version of Traceweir has written the state; the message states the way out."""
 
 
+def unreadable_state(why: str) -> str:
+    """Returns the message about a state that this version does not read."""
+    return (
+        f"the state of the alerts {why}: start the version that wrote it; or delete the topic alerts-state, run `traceweir "
+        "topics create`, and all streams are learnt again from the topic of results"
+    )
+
+
 class LogPlace(msgspec.Struct, frozen=True):
     """Up to where a state has read its topics."""
 
@@ -74,9 +82,7 @@ class StateRows:
         written = _read_format(rows[_HEAD]).format
         if written != FORMAT:
             raise StateFormatError(
-                f"the state of the alerts has the format {written}, and this version of Traceweir reads {FORMAT}: start the "
-                "version that wrote it; or delete the topic alerts-state, run `traceweir topics create`, and all streams are "
-                "learnt again from the topic of results"
+                unreadable_state(f"has the format {written}, and this version of Traceweir reads {FORMAT}")
             )
         found.head = _read_head(rows[_HEAD])
         streams: dict[tuple[str, int], bytes] = {}

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 
 from traceweir.schemas.alert import Alert, AlertVerdict
+from traceweir.schemas.score import GATE
 from traceweir.streams.tools.alerts.judge_or_agent import AnchorEvidence, Attribution, ScoresAlarm, judge_or_agent
 
 OF_CONFIG = "config_digest"
-OF_AGENT = ("agent_version", "model")
+OF_MEASURING = frozenset({OF_CONFIG, "judge", "scorer_version"})
+"""Fields whose change is not the agent's."""
 
 
-def attribution_of(alert: Alert, anchors: AnchorEvidence | None, now: int, *, is_judged: bool) -> Attribution:
+def attribution_of(
+    alert: Alert, anchors: AnchorEvidence | None, now: int, came: Collection[str], *, is_judged: bool
+) -> Attribution:
     """Returns whose change an alert shows, as far as it is known.
 
-    If a config and a version or model of an agent came in the same interval, nothing tells them apart.
+    Where something of the agent and something that measures it came in the same interval, nothing tells them apart. The
+    verdicts of anchors are passes and failures, so they say nothing about a mean, or about scores without a value.
 
     Args:
         alert: The alert.
         anchors: The evidence of the anchors of its metric; None: there are none.
         now: The minute since 1970.
+        came: The fields, such as `agent_version`, of which a value came in the interval of the onset, or of which nobody
+            knows because there were too many.
         is_judged: Whether a judge gives the scores.
     """
     configs = {f"config {each.value}": _minute(each.first_seen) for each in alert.suspects if each.field == OF_CONFIG}
@@ -31,11 +39,14 @@ def attribution_of(alert: Alert, anchors: AnchorEvidence | None, now: int, *, is
         usual=alert.baseline,
         is_judged=is_judged,
     )
-    found = judge_or_agent(alarm, anchors, configs, now)
-    of_agent = next((each for each in alert.suspects if each.field in OF_AGENT), None)
-    if found.verdict == "config" and of_agent is not None:
-        reason = f"{found.reason}; so did {of_agent.field}, and nothing tells them apart"
+    is_rate = alert.what == "pass_rate" and alert.stream.metric != GATE
+    found = judge_or_agent(alarm, anchors if is_rate else None, configs, now)
+    others = {*came} - {OF_CONFIG} if found.verdict == "config" else {*came} & OF_MEASURING
+    if found.verdict in ("agent", "config") and others:
+        reason = f"{found.reason}; but {', '.join(sorted(others))} came then too, and nothing tells them apart"
         return Attribution("unknown", reason, found.is_final)
+    if found.verdict == "agent" and (alert.what == "not_evaluated" or alert.stream.metric == GATE):
+        return Attribution("unknown", "the reasons and causes of these scores say more", found.is_final)
     return found
 
 

@@ -92,6 +92,9 @@ class Watcher:
         self._is_changed = False
         self._written_s = now()
         self._attributed_s = now() - ATTRIBUTE_EVERY_S
+        self._reading: asyncio.Task[dict[str, AnchorEvidence] | None] | None = None
+        self._losses = 0
+        """How often partitions were taken away."""
         self._lag = 0
         self._writing = asyncio.Lock()
         self._former_counts = Counter[str]()
@@ -180,6 +183,7 @@ class Watcher:
             if assigned:
                 await done_unless(stop, self._take_over(consumer, assigned))
             else:
+                await self._lose()
                 log.info("waiting: another process of the group watches")
                 self.readiness.reach_ready(())
             return
@@ -203,26 +207,30 @@ class Watcher:
             self._is_changed = True
         self._take(watch, found)
         watch.tick(self._now(), self._behind(consumer))
-        await self._attribute(watch)
-        if self._watch is not watch:
-            return
+        self._attribute(watch)
         if watch.has_alerts or (self._is_changed and self._now() - self._written_s >= WRITE_EVERY_S):
             await self._write(consumer, watch)
 
-    async def _attribute(self, watch: AlertWatch) -> None:
-        """Reads what the anchors show, from time to time while an alert is raised."""
-        if not watch.raised or self._now() - self._attributed_s < ATTRIBUTE_EVERY_S:
-            return
-        self._attributed_s = self._now()
+    def _attribute(self, watch: AlertWatch) -> None:
+        """Says what the anchors show, which another task reads from time to time while an alert is raised."""
+        reading = self._reading
+        if reading is not None and reading.done():
+            self._reading = None
+            if (anchors := reading.result()) is not None:
+                watch.attribute(anchors)
+        elif reading is None and watch.raised and self._now() - self._attributed_s >= ATTRIBUTE_EVERY_S:
+            self._attributed_s = self._now()
+            self._reading = asyncio.create_task(self._read_anchors())
+
+    async def _read_anchors(self) -> dict[str, AnchorEvidence] | None:
         try:
             found = await read_verdicts(self._settings)
         except (AnchorsError, KafkaUnreachableError) as error:
-            log.warning(
-                "the verdicts on anchors cannot be read, so alerts keep their verdicts: %s", printable(str(error), 500)
-            )
-            return
-        anchors = watched(found.verdicts)
-        watch.attribute({name: AnchorEvidence(each.judge, each.changes) for name, each in anchors.criteria.items()})
+            log.warning("the verdicts on anchors cannot be read: %s", printable(str(error), 500))
+            return None
+        # A year of verdicts takes seconds, and heartbeats must not wait for them.
+        anchors = await asyncio.to_thread(watched, found.verdicts)
+        return {name: AnchorEvidence(each.judge, each.changes) for name, each in anchors.criteria.items()}
 
     def _take(self, watch: AlertWatch, found: Mapping[TopicPartition, Sequence[Any]]) -> None:
         for place, records in found.items():
@@ -251,10 +259,9 @@ class Watcher:
             self._written_s = self._now()
             for alert in cut.alerts:
                 self.written[alert.state] += 1
-                log.warning(
-                    "alert %s %s: rule %s, %s %s, verdict %s", alert.alert_id, alert.state, printable(alert.rule, 100),
-                    printable(alert.stream.metric, 100), alert.stream.level, alert.verdict,
-                )  # fmt: skip
+                _log_alert(alert, alert.state)
+            for alert in cut.attributed:
+                _log_alert(alert, "has another verdict")
 
     async def _write_at_the_end(self, consumer: AIOKafkaConsumer) -> None:
         watch = self._watch
@@ -263,6 +270,7 @@ class Watcher:
 
     async def _take_over(self, consumer: AIOKafkaConsumer, assigned: Collection[TopicPartition]) -> None:
         await self._lose()
+        losses = self._losses
         self.readiness.reach("catching up")
         rows = await self._state.open()
         watch = AlertWatch()
@@ -281,7 +289,7 @@ class Watcher:
                 log.warning("%s[%s] is read from offset %s: %s", each.topic, each.partition, start.offset, start.why)
             consumer.seek(each, start.offset)
             positions[each] = start.offset
-        if self._assigned is not None or consumer.assignment() != set(assigned):
+        if self._losses != losses or self._assigned is not None or consumer.assignment() != set(assigned):
             return
         self._positions = positions
         self._watch = watch
@@ -317,6 +325,10 @@ class Watcher:
         """Forgets the state: another process may own the partitions."""
         watch = self._watch
         self._watch = None
+        reading = self._reading
+        self._reading = None
+        if reading is not None:
+            reading.cancel()
         if watch is not None:
             self._former_counts += watch.counts
         await self._rules.close()
@@ -324,6 +336,7 @@ class Watcher:
 
     async def leave(self) -> None:
         """Ends the write in work before partitions move."""
+        self._losses += 1
         self._assigned = None
         self.readiness.reach("joining")
         watch = self._watch
@@ -340,6 +353,13 @@ class Watcher:
         self._assigned = frozenset(places)
         with suppress(CommitFailedError):
             self._assignor.note_owner(member_of(consumer).generation, owns=bool(places))
+
+
+def _log_alert(alert: Alert, what: str) -> None:
+    log.warning(
+        "alert %s %s: rule %s, %s %s, verdict %s", alert.alert_id, what, printable(alert.rule, 100),
+        printable(alert.stream.metric, 100), alert.stream.level, alert.verdict,
+    )  # fmt: skip
 
 
 class _Ownership(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped

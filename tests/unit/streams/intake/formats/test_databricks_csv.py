@@ -95,10 +95,11 @@ def test_an_object_as_python_prints_it_is_no_answer(answer: str, problem: str, t
     """In CSV as well as in JSON, where the text of the object stands in a string."""
     table = tmp_path / "rows.csv"
     with table.open("w", newline="") as stream:
-        csv.writer(stream).writerows([["request", "response"], ["q", answer], ["q2", "Point(x=1)"]])
+        csv.writer(stream).writerows([["request", "response"], ["q", answer], ["q2", "HttpResponse(status=404)"]])
     lines = tmp_path / "rows.jsonl"
     lines.write_text(
-        json.dumps({"request": "q", "response": answer}) + '\n{"request": "q2", "response": "Point(x=1)"}\n'
+        json.dumps({"request": "q", "response": answer})
+        + '\n{"request": "q2", "response": "HttpResponse(status=404)"}\n'
     )
     for path in (table, lines):
         found = read(path)

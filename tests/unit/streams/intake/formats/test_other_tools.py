@@ -105,3 +105,24 @@ def test_a_document_of_another_tool_is_refused_by_its_name(document: Document, k
 
     assert not found.records
     assert f"looks like {kind}: " in str(found.problem)
+
+
+CHAT = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"request": "q", "response": "a", "message_type": "chat"},
+        {"request": "q", "response": "a", "chat_history": [{"role": "USER", "message": "q"}]},
+        {"inputs": {"question": "q"}, "outputs": "a", "op_name": "predict", "trace_id": "t"},
+        {"messages": CHAT, "chat_history": [{"role": "USER", "message": "q"}]},
+        {"messages": CHAT, "requests": [{"message": {}, "response": []}]},
+        {"sessionId": "s", "messages": [{"type": each["role"], "message": each} for each in CHAT]},
+    ],
+)
+def test_a_document_that_a_format_reads_is_read_whatever_stands_beside(document: Document) -> None:
+    (found,) = read_traceweir(lines(document))
+
+    assert found.problem is None
+    assert found.records

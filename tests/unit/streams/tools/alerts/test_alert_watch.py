@@ -132,7 +132,8 @@ def watched(rule: AlertRule | None = RULE) -> AlertWatch:
 def reloaded(watch: AlertWatch, rows: Mapping[bytes, bytes] | None = None) -> AlertWatch:
     log = Log([])
     log.rows = dict(rows or {})
-    log.write(*watch.cut(LogPlace()))
+    cut = watch.cut(LogPlace())
+    log.write(cut.rows, cut.alerts)
     found = AlertWatch()
     found.load(log.rows)
     return found
@@ -227,6 +228,27 @@ def test_a_rule_that_changes_resolves_its_alerts_and_learns_anew() -> None:
     assert [(each.alert_id, each.state) for each in cut.alerts] == [(alert.alert_id, "resolved")]
     assert {row for key, row in cut.rows if key.startswith(b"stream/")} == {None}
     assert watch.reports()["r"] == []
+
+
+@pytest.mark.parametrize("successor", [None, RULE.model_copy(update={"by": ()})], ids=["withdrawn", "changed"])
+def test_scores_that_were_written_for_a_rule_do_not_count_for_another(successor: AlertRule | None) -> None:
+    """They are in rows of minutes that are not over, and come back after a restart."""
+    watch = watched()
+    watch.add(0, score(1, 0, passed=True, app_name="shop"))
+    rows = {key: row for key, row in watch.cut(LogPlace()).rows if row is not None}
+    watch.put_rule(RULE.id, successor)
+    again = reloaded(watch, rows)
+    again.tick(0.0, ())
+    again.tick(2 * QUIET_S, ())
+    assert [each for reports in again.reports().values() for each in reports] == []
+
+
+@pytest.mark.parametrize("key", [b"open/0", b"stream/r/1"])
+def test_a_state_that_cannot_be_read_names_the_way_out(key: bytes) -> None:
+    watch = watched()
+    rows = {name: row for name, row in watch.cut(LogPlace()).rows if row is not None}
+    with pytest.raises(StateFormatError, match="delete the topic alerts-state"):
+        AlertWatch().load(rows | {key: b"?"})
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from traceweir.streams.base.statistics.watched_judge import JudgeChange, Watched
 from traceweir.streams.tools.alerts.alert_watch import AlertWatch
 from traceweir.streams.tools.alerts.judge_or_agent import AnchorEvidence
 from traceweir.streams.tools.alerts.state_rows import LogPlace
+from traceweir.streams.tools.alerts.verdict import attribution_of
 
 pytestmark = pytest.mark.slow
 DROP = int(START.timestamp()) // 60 + 1_500
@@ -56,7 +57,9 @@ def raised(judge: str | None = "openai/judge", config: str = "d", version: str =
 
 
 def said(watch: AlertWatch) -> list[Alert]:
-    return list(watch.cut(LogPlace()).alerts)
+    cut = watch.cut(LogPlace())
+    assert not cut.alerts
+    return list(cut.attributed)
 
 
 def test_an_alert_of_judged_scores_is_raised_before_anybody_knows_whose_change_it_is() -> None:
@@ -85,6 +88,28 @@ def test_anchors_of_another_metric_say_nothing() -> None:
     watch, _ = raised()
     watch.attribute({"safety_v1": stricter_since(DROP)})
     assert said(watch) == []
+
+
+def test_an_end_after_a_verdict_is_the_last_record_of_the_alert() -> None:
+    watch, alert = raised()
+    watch.attribute({"helpful": stricter_since(DROP)})
+    assert watch.accept(alert.alert_id)
+    cut = watch.cut(LogPlace())
+    assert ([(each.state, each.verdict) for each in cut.alerts], cut.attributed) == ([("resolved", "judge")], [])
+
+
+@pytest.mark.parametrize("field", ["judge", "scorer_version"])
+def test_an_agent_is_not_named_if_what_measures_it_came_at_the_same_time(field: str) -> None:
+    _, alert = raised(judge=None)
+    assert attribution_of(alert, None, 0, {field, "agent_version"}, is_judged=False).verdict == "unknown"
+    assert attribution_of(alert, None, 0, {"agent_version"}, is_judged=False).verdict == "agent"
+
+
+@pytest.mark.parametrize("changes", [{"what": "not_evaluated"}, {"what": "mean"}])
+def test_anchors_say_nothing_about_means_and_missing_values(changes: dict[str, str]) -> None:
+    _, alert = raised()
+    found = attribution_of(alert.model_copy(update=changes), stricter_since(DROP), 0, (), is_judged=True)
+    assert found.verdict == "unknown"
 
 
 def test_scores_that_no_judge_gives_are_the_agents() -> None:
