@@ -5,11 +5,12 @@ and the marks of transactions count. Nothing is compacted in this time: the chan
 """
 
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from benchmarks import throughput
 from traceweir.streams.base.clock import utc_now
@@ -23,6 +24,7 @@ IN_BATCH = 10_000
 CODECS = ("none", "zstd")
 STORED = {"results": "results", "sessions": "sessions", "network": "network"}
 _TIMEOUT_S = 30.0
+"""Time without a record of a topic, in seconds, after which the benchmark fails."""
 
 
 class Read(NamedTuple):
@@ -104,9 +106,18 @@ def _batches(servers: str, topic: str) -> Iterator[list[Read]]:
     )
     consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
     left = PARTITIONS
+    last_at = time.monotonic()
     while left:
         messages = consumer.consume(IN_BATCH, 1.0)
-        left -= sum(message.error() is not None for message in messages)
+        if messages:
+            last_at = time.monotonic()
+        elif time.monotonic() - last_at > _TIMEOUT_S:
+            raise TimeoutError(f"{topic}: no record and no end of a partition came for {_TIMEOUT_S:g} s")
+        errors = [error for message in messages if (error := message.error()) is not None]
+        for error in errors:
+            if error.code() != KafkaError._PARTITION_EOF:
+                raise KafkaException(error)
+        left -= len(errors)
         records = [
             Read(
                 message.offset(),

@@ -42,6 +42,8 @@ BURST_S = 300.0
 """The part of an hour in which records are sent, in seconds."""
 REBALANCED_EVERY = 8
 """Number of hours from one rebalance to the next: another worker comes, and goes."""
+LEAST_HOURS = 6
+"""With fewer hours there is no early or no late one."""
 FIRST_TIMES = 5
 """Items by which a place can grow in two days: counters get a name when what they count happens for the first time."""
 VECTORS = 15
@@ -133,6 +135,8 @@ def main(words: list[str]) -> int:
     parser.add_argument("--leak", action="store_true")
     parser.add_argument("--sizes", action="store_true", help="print all sizes of three hours")
     options = parser.parse_args(words)
+    if options.hours < LEAST_HOURS:
+        parser.error(f"--hours must be at least {LEAST_HOURS}")
     seams.replace_parts(SEED)
     third = options.hours // 3
     early, late = range(2, third + 1, 2), range(2 * third + 2, options.hours + 1, 4)
