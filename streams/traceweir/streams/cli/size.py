@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import orjson
+import typer
 
 from traceweir.schemas.figures import counted
 from traceweir.streams.base.settings import load_settings
@@ -27,8 +28,16 @@ def run(load: SessionLoad, config: Path | None, *, as_json: bool) -> None:
     Raises:
         ConfigError: the config cannot be used.
         InvalidSettingsError: the environment cannot be used.
+        BadParameter: a session of this size closes in several segments.
     """
     settings = load_settings()
+    if (size := load.records * load.record_bytes) > settings.segment_max_bytes:
+        raise typer.BadParameter(
+            f"{load.records:,} records of {load.record_bytes:,} bytes are a session of {size:,} bytes, which closes in "
+            f"segments of at most {settings.segment_max_bytes:,} (TRACEWEIR_SEGMENT_MAX_BYTES); give the records of a "
+            "segment, and count each segment as a session",
+            param_hint="--record-bytes",
+        )
     plan = read_config(config)
     judged = asyncio.run(judged_criteria(plan, load, settings.judge_api_base))
     needs = needs_of(plan, load, judged, settings)
@@ -57,7 +66,7 @@ def _needed(needs: Needs) -> list[tuple[str, str, str]]:
     return [
         ("records/s", _number(needs.records_per_s), f"{_number(needs.peak_records_per_s)} at the peak"),
         ("partitions", str(needs.partitions), "TRACEWEIR_PARTITIONS, which cannot change later"),
-        ("workers", str(needs.workers), "half of a core for each main thread at the peak; at least two"),
+        ("workers", str(needs.workers), "by main threads, scoring processes and state; at least two"),
         ("cores of workers", _number(needs.cores), f"{_number(needs.peak_cores)} at the peak, scoring included"),
         ("cores of brokers", _number(needs.broker_cores), "at the peak, for one copy"),
         ("memory of a worker", f"{_number(needs.memory_mb)} MB", "at the peak, with its scoring process"),
@@ -133,6 +142,7 @@ def _assumed(load: SessionLoad) -> list[tuple[str, str]]:
         ("`when` holds", f"in {load.passes_on:.0%} of sessions"),
         ("tokens", "3 bytes each, 250 an answer; each vote whole; no verdict is known before"),
         ("records", "not compressed; zstd saves what repeats"),
+        *([("bytes of spans", "not counted, in Kafka and on disks")] if load.spans else []),
         ("batch prices", "not used: no judge is asked through a batch API"),
         ("machine", "two cores, where all figures were measured; `--json` lists them with their benchmarks"),
     ]

@@ -23,6 +23,9 @@ JUDGED: dict[str, Any] = {
     "judge": {"prices": {"openai/mine": {"input": 1.0, "output": 2.0}}},
 }
 
+BOUNDS = {"ROCKSDB", "WORKER_STATE"}
+"""Figures that the code sets: no benchmark measures them."""
+
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,6 +54,44 @@ def test_a_large_load_has_more_workers_and_three_partitions_for_each(run: Run) -
     assert needs["partitions"] == 3 * needs["workers"]
 
 
+@pytest.mark.parametrize(
+    ("options", "workers"),
+    [
+        # 1e6 / 86,400 sessions a second, three times as many at the peak, at 1,000 ms in one scoring process.
+        (["--embedding-ms", "1000", "--scopes", "0"], 35),
+        # At the peak 35 sessions a second stay open for a million seconds, with 3,799 bytes each.
+        (["--open-seconds", "1e6", "--scopes", "0"], 53),
+    ],
+    ids=["scoring", "state"],
+)
+def test_scoring_and_state_need_workers_too(run: Run, options: list[str], workers: int) -> None:
+    assert sized(run, CHECKS, *options)["needs"]["workers"] == workers
+
+
+@pytest.mark.parametrize(("processes", "workers"), [("1", 199), ("4", 157)], ids=["scoring", "main thread"])
+def test_further_scores_take_the_scoring_processes_and_the_main_thread(
+    run: Run, monkeypatch: pytest.MonkeyPatch, processes: str, workers: int
+) -> None:
+    # 80 scores more than in the load of the benchmarks, with 69 and 25 µs each.
+    checks = {"criteria": {"answered": {}, "repeated_calls": 3, "max_tool_calls": 20, "handoffs": 3}}
+    monkeypatch.setenv("TRACEWEIR_SCORING_PROCESSES", processes)
+    monkeypatch.setenv("TRACEWEIR_EMBEDDER", "hashing")
+    needs = sized(run, checks, "--sessions-per-day", "1e9", "--turns", "20")["needs"]
+    assert needs["scores_per_session"] == 86
+    assert needs["workers"] == workers
+
+
+def test_larger_records_make_a_larger_changelog(run: Run) -> None:
+    one = sized(run, CHECKS)["needs"]["kafka_mb_per_day"]["changelog"]
+    ten = sized(run, CHECKS, "--record-bytes", "3550")["needs"]["kafka_mb_per_day"]["changelog"]
+    assert ten == pytest.approx(10 * one)
+
+
+def test_bytes_of_spans_are_said_not_to_be_counted(run: Run) -> None:
+    said = [run("size", "--sessions-per-day", "1e6", *options).out for options in ([], ["--spans", "5"])]
+    assert ["bytes of spans" in each for each in said] == [False, True]
+
+
 def test_the_environment_counts(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     before = sized(run, CHECKS)["needs"]
     monkeypatch.setenv("TRACEWEIR_GUARD_S", "36000")
@@ -65,7 +106,8 @@ def test_sampling_and_a_condition_reduce_what_a_judge_is_asked(run: Run) -> None
     assert judged["questions"] > 0
     price = judged["input_tokens"] * 1e-6 + judged["output_tokens"] * 2e-6
     assert judged["usd"] == pytest.approx(price)
-    assert judged["cached_usd"] is None, "the config has no price of cached tokens"
+    assert judged["cacheable_tokens"] == 0
+    assert judged["cached_usd"] == judged["usd"], "nothing is cacheable, so a cache changes no price"
 
 
 @pytest.mark.slow
@@ -80,7 +122,8 @@ def test_a_model_without_a_price_is_unknown_and_not_free(run: Run) -> None:
 def test_each_figure_names_a_benchmark_that_exists(run: Run) -> None:
     main = (Path(__file__).parents[4] / "benchmarks" / "__main__.py").read_text("utf-8")
     for name, figure in sized(run, CHECKS)["figures"].items():
-        assert f'"{figure["benchmark"]}": ' in main, name
+        if name not in BOUNDS:
+            assert f'"{figure["benchmark"]}": ' in main, name
 
 
 @pytest.mark.parametrize(
@@ -92,6 +135,7 @@ def test_each_figure_names_a_benchmark_that_exists(run: Run) -> None:
         (["--sessions-per-day", "1e6", "--turns", "0"], "--turns"),
         (["--sessions-per-day", "1e6", "--passes-on", "2"], "--passes-on"),
         (["--sessions-per-day", "1e6", "--config", "missing.json"], "missing.json"),
+        (["--sessions-per-day", "1e6", "--record-bytes", "80000"], "TRACEWEIR_SEGMENT_MAX_BYTES"),
         ([], "--sessions-per-day"),
     ],
 )

@@ -11,6 +11,7 @@ from traceweir.streams.base.settings import Settings
 from traceweir.streams.lab.sizing import figures
 from traceweir.streams.lab.sizing.judging import JudgedCriterion
 from traceweir.streams.lab.sizing.load import SessionLoad
+from traceweir.streams.scoring.embedders.loading import may_be_model
 
 DAY_S = 86_400
 BUSY = 0.5
@@ -61,20 +62,32 @@ def needs_of(plan: Plan, load: SessionLoad, judged: Sequence[JudgedCriterion], s
     """
     per_s = load.sessions_per_day / DAY_S
     scores = _scores(plan, load)
-    main_us = load.records * figures.ASSEMBLE.value + figures.GATE.value + load.spans * figures.SPAN.value
+    further = max(0.0, scores - figures.SCORES_OF_LOAD)
+    main_us = (
+        load.records * figures.ASSEMBLE.value
+        + figures.GATE.value
+        + further * figures.SCORE_OF_MAIN.value
+        + load.spans * figures.SPAN.value
+    )
     questions = sum(each.questions for each in judged) / load.sessions_per_day
     scoring_us = (
         figures.SCORING.value
-        + max(0.0, scores - figures.SCORES_OF_LOAD) * figures.SCORE.value
+        + further * (figures.SCORE.value - figures.SCORE_OF_MAIN.value)
         + questions * figures.QUESTION.value * 1e3
         + load.traces * load.embedding_ms * 1e3
     )
     cores = per_s * (main_us + scoring_us) / 1e6
-    workers = max(LEAST_WORKERS, math.ceil(per_s * load.peak * main_us / 1e6 / BUSY))
+    vectors = load.scopes * plan.gate.cache_size if load.dimensions else 0
+    memory, state = _held(load, settings, per_s * load.peak, vectors)
+    workers = max(
+        LEAST_WORKERS,
+        math.ceil(per_s * load.peak * main_us / 1e6 / BUSY),
+        math.ceil(per_s * load.peak * scoring_us / 1e6 / _scoring_processes(plan, settings)),
+        math.ceil(state / figures.WORKER_STATE.value),
+    )
     light = workers * figures.LIGHT_WORKER.value
     partitions = max(LEAST_PARTITIONS, PARTITIONS_A_WORKER * workers)
-    vectors = load.scopes * plan.gate.cache_size if load.dimensions else 0
-    memory, state = _held(load, settings, per_s * load.peak, vectors, workers, partitions)
+    rocksdb = figures.ROCKSDB.value * math.ceil(partitions / workers)
     days = settings.topics.retention_days()
     written = _written(load, scores)
     topics = settings.topics
@@ -95,9 +108,9 @@ def needs_of(plan: Plan, load: SessionLoad, judged: Sequence[JudgedCriterion], s
         peak_cores=cores * load.peak + light,
         broker_cores=per_s * load.peak * load.records * figures.BROKER.value / 1e6
         + workers * figures.LIGHT_BROKER.value,
-        memory_mb=memory,
+        memory_mb=figures.PROCESSES.value + rocksdb + memory / workers,
         state_mb=state,
-        restore_s=state / workers * (1 / figures.RESTORE.value + 1 / figures.LOAD_ROWS.value),
+        restore_s=state / workers / 1e3 * figures.RESTORE.value,
         kafka_mb_per_day=written,
         kafka_mb=kept * load.replication,
         store_mb=load.sessions_per_day * scores * figures.STORED.value * settings.store_results_days / MB,
@@ -110,15 +123,22 @@ def _scores(plan: Plan, load: SessionLoad) -> float:
     return criteria * (1 + load.turns) + 2 * load.traces
 
 
-def _held(
-    load: SessionLoad, settings: Settings, per_s: float, vectors: int, workers: int, partitions: int
-) -> tuple[float, float]:
-    """Returns the memory of a worker and the state of all workers, in MB, at `per_s` sessions a second."""
-    larger = (
-        load.records
-        / figures.RECORDS_OF_LOAD
-        * max(1.0, load.record_bytes / SessionLoad._field_defaults["record_bytes"])
-    )
+def _scoring_processes(plan: Plan, settings: Settings) -> int:
+    """Returns the scoring processes of a worker that has two cores."""
+    if plan.judged or may_be_model(settings.embedder):
+        return 1
+    return settings.scoring_processes or 1
+
+
+def _larger(load: SessionLoad) -> float:
+    """Returns how many times as large as a session of the benchmarks a session is."""
+    measured: int = SessionLoad._field_defaults["record_bytes"]
+    return load.records / figures.RECORDS_OF_LOAD * max(1.0, load.record_bytes / measured)
+
+
+def _held(load: SessionLoad, settings: Settings, per_s: float, vectors: int) -> tuple[float, float]:
+    """Returns the memory and the rows of what all workers hold, in MB, at `per_s` sessions a second."""
+    larger = _larger(load)
     opened = per_s * load.open_s
     graced = per_s * settings.grace_s
     guarded = per_s * settings.guard_s
@@ -135,8 +155,7 @@ def _held(
         + guarded * figures.GUARD_ROWS.value
         + vectors * figures.VECTOR_ROWS.value * of_dimension
     )
-    rocksdb = 40.0 * math.ceil(partitions / workers)
-    return figures.PROCESSES.value + rocksdb + memory / workers / MB, rows / MB
+    return memory / MB, rows / MB
 
 
 def _written(load: SessionLoad, scores: float) -> dict[str, float]:
@@ -148,6 +167,6 @@ def _written(load: SessionLoad, scores: float) -> dict[str, float]:
         "sessions": values * figures.SESSION_SHARE.value,
         "candidates": load.traces * candidate,
         "results": scores * figures.RESULT.value,
-        "changelog": figures.CHANGELOG.value * load.records / figures.RECORDS_OF_LOAD,
+        "changelog": figures.CHANGELOG.value * _larger(load),
     }
     return {name: size * load.sessions_per_day / MB for name, size in a_session.items()}

@@ -29,7 +29,7 @@ class JudgedCriterion:
     usd: float | None
     """Price without a cache; None: unknown."""
     cached_usd: float | None
-    """Price if all cacheable tokens come from the cache; None: unknown."""
+    """Price if all cacheable tokens come from the cache, so `usd` if there are none; None: unknown."""
 
 
 async def judged_criteria(plan: Plan, load: SessionLoad, api_base: str | None = None) -> list[JudgedCriterion]:
@@ -90,5 +90,7 @@ def _prices(
     if price is None:
         return None, None
     usd = inputs * price[0] + outputs * price[1]
+    if not cacheable:
+        return usd, usd
     cached = prices.of_cached_input(model)
     return usd, None if cached is None else usd - cacheable * (price[0] - cached)
