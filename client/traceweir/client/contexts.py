@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class EnclosingBlocks:
-    """Where the running code is."""
+    """The session and the invocation around the running code."""
 
     session: SessionBlock
     """The session around the code."""

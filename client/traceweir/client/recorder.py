@@ -81,8 +81,8 @@ class Recorder:
     ) -> SessionBlock:
         """Returns a session for a `with` block.
 
-        A session with an id can go on in another block or process, and ends when it is idle or at `Session.end()`. A
-        session without an id gets one, and ends with its block.
+        A session with an id can go on in another block or process, and ends when it is idle or at
+        `SessionBlock.end()`. A session without an id gets one, and ends with its block.
 
         Args:
             session_id: Id of the conversation.

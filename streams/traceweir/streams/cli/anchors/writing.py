@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 from traceweir.schemas.anchor import Anchor
 from traceweir.schemas.figures import counted
-from traceweir.schemas.text import listed, printable
+from traceweir.schemas.text import listed, printable, shell_command
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.cli.errors import FAILED
 from traceweir.streams.cli.terminal import complain
 from traceweir.streams.cli.up_broker import kafka_settings
-from traceweir.streams.tools.anchors.choosing import chosen_anchors, labelled_subjects
+from traceweir.streams.tools.anchors.choosing import chosen_anchors, labelled_subjects, unlabelled
 from traceweir.streams.tools.anchors.topics import AnchorsError, anchors_writer, by_key, read_anchors, read_revisions
 from traceweir.streams.tools.labels.topic import read_labels
 
@@ -31,6 +31,7 @@ def add_anchors(criterion: str | None, limit: int, *, only_random: bool) -> int:
     labels = asyncio.run(read_labels(settings)).by_id.values()
     known = asyncio.run(read_anchors(settings)).by_id
     subjects, refused = labelled_subjects(labels, criterion)
+    stale = unlabelled(known, subjects, criterion)
     if only_random:
         refused["not drawn at random"] += sum(len(each.labels) for each in subjects if not each.is_random)
         subjects = [each for each in subjects if each.is_random]
@@ -42,6 +43,11 @@ def add_anchors(criterion: str | None, limit: int, *, only_random: bool) -> int:
         complain(_added(name, [each for each in found.anchors if each.criterion == name], known))
     for why, number in sorted((refused + found.refused).items()):
         complain(f"not used: {counted(number, 'label')} {printable(why)}")
+    if stale:
+        complain(
+            f"people no longer say `pass` or `fail` about {counted(len(stale), 'anchor')}, or disagree. To remove what stays: "
+            f"{shell_command('traceweir', 'anchors', 'remove', *(each.anchor_id for each in stale))}"
+        )
     if found.anchors:
         complain("start `traceweir anchors run` again, which reads the anchors when it starts")
         return 0

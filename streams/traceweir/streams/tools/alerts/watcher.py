@@ -284,7 +284,8 @@ class Watcher:
         for each in sorted(assigned):
             stood = place.results.get(each.partition)
             kept = None if stood is None else Kept(stood, place.results_id, utc_now())
-            start = start_of(KnownPartition(begins[each], ends[each], stood, kept, self._results_id), only_new=False)
+            known = KnownPartition(begins[each], ends[each], stood, kept, self._results_id)
+            start = start_of(known, only_new=False, use="watched")
             if start.unusual:
                 log.warning("%s[%s] is read from offset %s: %s", each.topic, each.partition, start.offset, start.why)
             consumer.seek(each, start.offset)

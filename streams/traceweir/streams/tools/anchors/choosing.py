@@ -86,6 +86,18 @@ def labelled_subjects(labels: Iterable[Label], criterion: str | None) -> tuple[l
     return sorted(found, key=lambda each: (each.criterion, not each.is_random, each.point)), refused
 
 
+def unlabelled(known: Mapping[str, Anchor], subjects: Iterable[LabelledSubject], criterion: str | None) -> list[Anchor]:
+    """Returns the anchors of which people say nothing any more, or not one thing: labels are withdrawn, or differ.
+
+    Args:
+        known: The anchors, by id.
+        subjects: What people have labelled.
+        criterion: Only anchors of this criterion; None: of all.
+    """
+    labelled = {anchor_id(each.subject, each.criterion) for each in subjects}
+    return [each for name, each in known.items() if criterion in (None, each.criterion) and name not in labelled]
+
+
 def _unused(label: Label) -> str | None:
     if label.withdrawn:
         return "withdrawn"

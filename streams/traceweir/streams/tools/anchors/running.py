@@ -60,7 +60,6 @@ class AnchorRun:
         pause: Pause,
         timeout_s: float,
     ) -> None:
-        self._sets = sets
         self._of = {name: each for each in sets.values() for name in each.anchors}
         self._ids = {criterion: list(each.anchors) for criterion, each in sets.items()}
         self._judging = judging

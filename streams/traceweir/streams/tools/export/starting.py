@@ -44,7 +44,7 @@ class Start(NamedTuple):
     """Whether a person should know."""
 
 
-def start_of(found: KnownPartition, *, only_new: bool) -> Start:
+def start_of(found: KnownPartition, *, only_new: bool, use: str = "sent") -> Start:
     """Returns where to begin: at the group's offset, else where the exporter stood, else at an end of the topic.
 
     >>> start_of(KnownPartition(0, 9, None, None, None), only_new=True)[:2]
@@ -53,6 +53,7 @@ def start_of(found: KnownPartition, *, only_new: bool) -> Start:
     Args:
         found: What is known of the partition.
         only_new: Whether a new group begins at the end, in place of the oldest record.
+        use: What is done with records, for the sentence about removed ones.
     """
     begin, end, committed, kept, topic_id = found
     if committed is None and kept is None:
@@ -70,7 +71,7 @@ def start_of(found: KnownPartition, *, only_new: bool) -> Start:
     if stood < begin:
         return Start(
             begin,
-            f"the records from offset {stood} to {begin} were removed by the topic's retention before they were sent",
+            f"the records from offset {stood} to {begin} were removed by the topic's retention before they were {use}",
             begin - stood,
             unusual=True,
         )

@@ -11,7 +11,7 @@ from tests.support.scoring import NOW
 
 from traceweir.schemas.anchor import Anchor, anchor_id
 from traceweir.streams.tools.anchors import choosing
-from traceweir.streams.tools.anchors.choosing import chosen_anchors, labelled_subjects
+from traceweir.streams.tools.anchors.choosing import chosen_anchors, labelled_subjects, unlabelled
 
 
 @pytest.mark.parametrize(
@@ -93,3 +93,18 @@ def test_the_limits_of_number_and_bytes_hold_and_are_said(monkeypatch: pytest.Mo
     monkeypatch.setattr(choosing, "MAX_ANCHOR_BYTES", size - 1)
     refused = chosen_anchors(subjects, sessions, {}, 4, NOW).refused
     assert refused == Counter({f"larger than {size - 1:,} bytes": 4})
+
+
+def test_an_anchor_is_named_when_people_no_longer_say_one_thing_about_it() -> None:
+    labels = [
+        label(subject("kept")),
+        label(subject("gone"), withdrawn=True),
+        label(subject("unsure"), "unsure"),
+        label(subject("both")),
+        label(subject("both"), "fail", annotator="ben"),
+    ]
+    subjects, _ = labelled_subjects(labels, None)
+    known = {anchor_id(subject(name), CRITERION): anchor(name, "pass") for name in ("kept", "gone", "unsure", "both")}
+    found = unlabelled(known, subjects, None)
+    assert [each.session.session_id for each in found] == ["gone", "unsure", "both"]
+    assert unlabelled(known, [], "another criterion") == []

@@ -39,7 +39,9 @@ def test_only_new_decides_about_a_new_group_alone() -> None:
 def test_removed_records_are_counted_and_named() -> None:
     start = start_of(KnownPartition(6, 9, None, kept(4), "id"), only_new=False)
     assert start.removed == 2
-    assert "from offset 4 to 6" in start.why
+    assert "from offset 4 to 6 were removed by the topic's retention before they were sent" in start.why
+    watched = start_of(KnownPartition(6, 9, None, kept(4), "id"), only_new=False, use="watched")
+    assert watched.why.endswith("before they were watched")
 
 
 def test_the_marker_of_the_last_transaction_is_no_removed_record() -> None:
