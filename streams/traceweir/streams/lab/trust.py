@@ -184,6 +184,17 @@ def _unusable(label: Label, criteria: set[str], sessions: set[str]) -> str | Non
     return None if label.subject.session_id in sessions else "the results have no such session"
 
 
+def _on_unit(scores: Iterable[Score], labels: Iterable[Label]) -> bool:
+    """Returns whether the scale is that from 0 to 1, as values, thresholds and most numbers of people say.
+
+    A judge can have given only 0 or 1 so far, on a scale from 1 to 5 too. One number of people beyond 1 can be a mistake.
+    """
+    sure = [number for score in scores for number in (score.value, score.threshold) if number is not None]
+    said = [label.value for label in labels if label.value is not None]
+    beyond = sum(not 0 <= number <= 1 for number in said)
+    return all(0 <= number <= 1 for number in sure) and 2 * beyond <= len(said)
+
+
 def _group(
     key: LabelledMeasure,
     scores: Mapping[Subject, Score],
@@ -196,7 +207,7 @@ def _group(
     for subject in labelled.keys() - valued.keys():
         unused["the judge gave no verdict"] += len(labelled[subject])
     given = [label for subject in labelled.keys() & valued.keys() for label in labelled[subject]]
-    on_unit = all(0 <= score.value <= 1 for score in valued.values() if score.value is not None)
+    on_unit = _on_unit(valued.values(), given)
     # The more frequent form counts: one label in another form must not cost all others. On another scale than that from
     # 0 to 1, a number counts by the threshold.
     in_numbers = on_unit and 2 * sum(label.value is not None for label in given) > sum(

@@ -272,6 +272,23 @@ def test_numbers_have_a_mean(capsys: pytest.CaptureFixture[str]) -> None:
     assert "1 not used: off the scale: a value is from 0 to 1" in err
 
 
+@pytest.mark.parametrize(
+    ("threshold", "said"),
+    [pytest.param(3.0, [1, 1, 1, 5], id="threshold"), pytest.param(None, [1, 2, 3, 4, 5], id="people")],
+)
+def test_a_judge_that_gave_only_1_does_not_make_the_scale_that_from_0_to_1(
+    threshold: float | None, said: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    scores = [score(f"s{number}", False, value=1.0, threshold=threshold) for number in range(20)]
+    labels = [label(f"s{number}", None, value=said[number % len(said)]) for number in range(20)]
+    code, out, err = run(capsys, "agreement", *written(scores, labels), "--json")
+    assert code == 0
+    assert "off the scale: a value is from 0 to 1" not in err
+    found = json.loads(out)
+    assert (found["numbers"]["labels"], found["numbers"]["people_mean"]) == (20, np.mean(said))
+    assert found.get("labels") == (None if threshold is None else 20)
+
+
 def test_unknown_sessions_and_criteria_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     labels = [label("s0", "pass"), label("elsewhere", "pass"), label("s1", "pass", criterion="helpfil")]
     code, _, err = run(capsys, "agreement", *written([score("s0", True)], labels))

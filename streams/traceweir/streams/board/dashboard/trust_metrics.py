@@ -36,6 +36,8 @@ MAX_CRITERIA = 50
 MAX_JUDGES = 10
 """The most judges of a criterion, those with the latest scores."""
 _VALUE_CHARS = 120
+_Attributes = tuple[str, str]
+"""Criterion and judge, as the metrics have them."""
 
 
 class TrustMetrics:
@@ -70,16 +72,22 @@ class TrustMetrics:
         now = self._now()
         since = now - timedelta(days=DAYS)
         criteria = await asyncio.to_thread(labelled_criteria, self._store, since, MAX_CRITERIA)
-        points: list[Point] = []
+        series: dict[_Attributes, list[Point]] = {}
         for criterion in criteria:
             # One after another, so that the dashboard can end between two.
             selection = Selection(since, now + timedelta(minutes=1), metric=criterion)
-            points.extend(await asyncio.to_thread(_points, self._store, selection))
+            found = await asyncio.to_thread(_series, self._store, selection)
+            # Two long names can be the same when they are cut, and a scrape with two series of one name fails as a whole.
+            series = {**found, **series}
+        points = [point for each in series.values() for point in each]
         self.points = [*points, Point(tool_catalogue.TRUST_TIME, (), now.timestamp())]
 
 
-def _points(store: Readable, selection: Selection) -> list[Point]:
-    """Returns the points of each judge of the selected criterion: those of its newest prompt, options and scorer."""
+def _series(store: Readable, selection: Selection) -> dict[_Attributes, list[Point]]:
+    """Returns the points of each judge of the selected criterion: those of its newest prompt, options and scorer.
+
+    Of judges whose names are the same when they are cut, the one with the latest score is there.
+    """
     # NumPy and SciPy are imported where they are needed: a dashboard without labels does without.
     from traceweir.streams.lab.trust import joined
 
@@ -93,14 +101,15 @@ def _points(store: Readable, selection: Selection) -> list[Point]:
         judge = group.measured.judge
         newest[judge] = max(newest.get(judge, found), found, key=lambda each: each[0])
     latest = sorted(newest.items(), key=lambda each: each[1][0], reverse=True)[:MAX_JUDGES]
-    return [
-        point
-        for judge, (_, group) in latest
-        for point in _of_judge((printable(criterion, _VALUE_CHARS), printable(judge, _VALUE_CHARS)), group)
-    ]
+    found_series: dict[_Attributes, list[Point]] = {}
+    for judge, (_, group) in latest:
+        attributes = printable(criterion, _VALUE_CHARS), printable(judge, _VALUE_CHARS)
+        if attributes not in found_series:
+            found_series[attributes] = list(_of_judge(attributes, group))
+    return found_series
 
 
-def _of_judge(attributes: tuple[str, str], group: LabelledScores) -> Iterator[Point]:
+def _of_judge(attributes: _Attributes, group: LabelledScores) -> Iterator[Point]:
     from traceweir.streams.base.statistics.rate_statement import state_rate
 
     if group.subjects is None:
@@ -116,13 +125,13 @@ def _of_judge(attributes: tuple[str, str], group: LabelledScores) -> Iterator[Po
         yield from _of_rate(tool_catalogue.TRUST_TNR, attributes, made.failing)
 
 
-def _of_rate(instrument: Instrument, attributes: tuple[str, str], found: Estimated | None) -> Iterator[Point]:
+def _of_rate(instrument: Instrument, attributes: _Attributes, found: Estimated | None) -> Iterator[Point]:
     if found is not None:
         yield from _with_bounds(instrument, attributes, (found.value, found.low, found.high))
 
 
 def _with_bounds(
-    instrument: Instrument, attributes: tuple[str, str], values: tuple[float, float, float]
+    instrument: Instrument, attributes: _Attributes, values: tuple[float, float, float]
 ) -> Iterator[Point]:
     for bound, value in zip(("estimate", "low", "high"), values, strict=True):
         yield Point(instrument, (*attributes, bound), value)

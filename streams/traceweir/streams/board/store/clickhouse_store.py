@@ -164,7 +164,8 @@ class ClickHouseStore:
     def remove_old(self, before: Mapping[TableName, datetime]) -> dict[TableName, int]:
         """Removes old rows, and returns their numbers: whole months, of tables that are divided by them.
 
-        A month is old if it ended at the time of the table or before. The figures of removed results stay.
+        A month is old if it ended at the time of the table or before. The figures of removed results stay, and so do open
+        alerts, however old they are.
 
         Raises:
             StoreLostError: another process opened the store after this one.
@@ -184,12 +185,13 @@ class ClickHouseStore:
                 if table.name in OPENED_AT:
                     removed[table.name] = self._drop_months(table.name, until, "written_at")
                     continue
-                old = f"{table.time} < $until"
+                only = f" AND {table.removed_if}" if table.removed_if else ""
+                old = f"{table.time} < $until{only}"
                 ((removed[table.name],),) = self._rows(
                     f"SELECT count(*) FROM {table.name} WHERE {old}", {"until": until}
                 )
                 if removed[table.name]:
-                    self._command(f"DELETE FROM {table.name} WHERE {table.time} < {_UNTIL}", until)
+                    self._command(f"DELETE FROM {table.name} WHERE {_old(table)}", until)
             self._forget_replaced_labels()
         return removed
 
@@ -371,6 +373,16 @@ def _shown(url: str) -> tuple[str, str]:
     parts = urlsplit(url)
     port = f":{parts.port}" if parts.port else ""
     return f"{parts.scheme}://{parts.hostname}{port}{parts.path}", unquote(parts.password or "")
+
+
+def _old(table: Table) -> str:
+    """Returns the condition of the rows that are removed because they are older than the parameter `until`."""
+    old = f"{table.time} < {_UNTIL}"
+    if not table.removed_if:
+        return old
+    # A statement that deletes also reads rows that others have replaced: without its last row, an earlier one would count.
+    key = ", ".join(table.key)
+    return f"({key}) IN (SELECT {key} FROM {table.name} FINAL WHERE {old} AND {table.removed_if})"
 
 
 def _fits(row: tuple[Any, ...]) -> bool:

@@ -158,7 +158,8 @@ class DuckDBStore:
     def remove_old(self, before: Mapping[TableName, datetime]) -> dict[TableName, int]:
         """Removes the rows of a table that are older than its time, and returns their numbers.
 
-        Figures stay: they are small, and say what the removed rows were. `remove_old_figures` removes them.
+        Figures stay: they are small, and say what the removed rows were. `remove_old_figures` removes them. Open alerts
+        stay however old they are.
 
         Raises:
             StoreLostError: another process opened the store after this one.
@@ -177,7 +178,8 @@ class DuckDBStore:
                         old,
                     )
                     self._keep_labelled(old)
-                (removed[table.name],) = self._one(f"DELETE FROM {table.name} WHERE {table.time} < ?", old)
+                only = f" AND {table.removed_if}" if table.removed_if else ""
+                (removed[table.name],) = self._one(f"DELETE FROM {table.name} WHERE {table.time} < ?{only}", old)
                 if table.keeps_history:
                     self._connection.execute(f"DELETE FROM replaced_{table.name} WHERE {table.time} < ?", old)
         return removed

@@ -42,6 +42,8 @@ class Table:
     """The columns that order the rows with the same key; empty if later records always win."""
     time: str
     """The column by whose age rows are removed."""
+    removed_if: str = ""
+    """The condition, in SQL, of old rows that are removed; empty if all of them are."""
     keeps_history: bool = False
     """Whether replaced rows move to a table of their own, `replaced_` and the name."""
 
@@ -244,6 +246,8 @@ ALERTS = Table(
     # The last record of an alert counts: it is raised first, and resolved later.
     version=(),
     time="written_at",
+    # An alert that is still open can be older than all results that are kept.
+    removed_if="state <> 'raised'",
 )
 
 TABLES = (RESULTS, SESSIONS, NETWORK, DEAD_LETTERS, REPLAYS, LABELS, KEPT_SCORES, ALERTS)

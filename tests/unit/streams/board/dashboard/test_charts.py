@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.support.scoring import NOW
 
-from traceweir.streams.board.dashboard.page.charts import count_chart, mean_chart, pass_rate_chart, sparkline
-from traceweir.streams.board.dashboard.page.marks import marks_of
+from traceweir.streams.board.dashboard.page.charts import MAX_MARKS, count_chart, mean_chart, pass_rate_chart, sparkline
+from traceweir.streams.board.dashboard.page.marks import ChartMark, marks_of
 from traceweir.streams.board.store.answers import Change, SeriesPoint
 from traceweir.streams.board.store.missing_answers import CountPoint
 from traceweir.streams.board.store.selection import Selection
@@ -103,3 +103,15 @@ def test_counts_are_zero_where_there_is_none() -> None:
     assert found is not None
     assert [(line["label"], line["values"]) for line in found["lines"]] == [("not json", [0, 0, 2, 0, 2, 0, 0, 0])]
     assert (found["empty"], count_chart([], [], 60, SPAN)) == ([], None)
+
+
+def test_many_alerts_remove_the_oldest_alerts_and_no_mark_of_a_version() -> None:
+    minute = timedelta(minutes=1)
+    changes = marks_of(
+        [Change(kind="agent_version", value="2", agent_name=None, first_seen_at=NOW - 500 * minute)], TopicState()
+    )
+    alerts = [ChartMark(NOW - at * minute, f"alert {at}", (NOW - at * minute, NOW)) for at in range(2 * MAX_MARKS)]
+    found = pass_rate_chart(points(0, 3), [("match", "session")], [*changes, *alerts], 60, SPAN)
+    assert found is not None
+    expected = ["2", *(f"alert {at}" for at in reversed(range(MAX_MARKS - 1)))]
+    assert [each["label"] for each in found["marks"]] == expected

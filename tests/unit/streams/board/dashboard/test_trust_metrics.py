@@ -142,3 +142,23 @@ async def test_names_are_inert(tmp_path: Path) -> None:
     ((_, criterion, judge),) = [each for each in found if each[0] == "trust_labels"]
     assert chr(0x202E) not in criterion + judge
     assert "\n" not in criterion + judge
+
+
+async def test_long_names_that_begin_alike_are_one_series(tmp_path: Path) -> None:
+    long = "m" * 130
+
+    def of_judge(criterion: str, judge: str, number: int) -> Score:
+        ended = NOW - timedelta(minutes=number)
+        return make_score(f"{criterion}-{judge}-{number}", criterion, 1.0, judge=judge, occurred_at=ended)
+
+    judged = [(long, f"{long}-new", range(3)), (long, f"{long}-old", range(5, 10)), (f"{long}-b", long, range(2))]
+    scores = [of_judge(criterion, judge, number) for criterion, judge, numbers in judged for number in numbers]
+    metrics = TrustMetrics(
+        site_of(tmp_path, scores, [label_of(each, "pass") for each in scores]).store, lambda: NOW + timedelta(minutes=1)
+    )
+    await metrics.look()
+    places = [(each.instrument, each.attributes) for each in metrics.points]
+    assert len(places) == len(set(places))
+    # The criterion with the most labels, and of it the judge with the latest score.
+    found = samples(exposition(metrics.points, TRUST))
+    assert [value for (name, *_), value in found.items() if name == "trust_labels"] == [3]

@@ -22,6 +22,7 @@ from traceweir.streams.board.store.value_counts import Bin
 MAX_LINES = 3
 """Lines of a chart; more cannot be told apart."""
 MAX_MARKS = 100
+"""Marks of a chart."""
 MAX_TIMES = 1_000
 """Steps of a chart; a span has at most `overview.MAX_POINTS` of them, and one more if it begins within a step."""
 FEWEST_RESULTS = 20
@@ -219,11 +220,18 @@ def _lines(
         "x": times,
         "lines": lines,
         # The script writes their names from left to right.
-        "marks": [_mark(each) for each in sorted(marks[-MAX_MARKS:], key=lambda mark: mark.at)],
+        "marks": [_mark(each) for each in _kept(marks)],
         "span": _span(selection),
         # Steps in which nothing at all was scored.
         "empty": [at for at in times if at not in seen],
     }
+
+
+def _kept(marks: Sequence[ChartMark]) -> list[ChartMark]:
+    """Returns at most `MAX_MARKS` marks, by time: the newest changes of versions and configs, then the newest alerts."""
+    newest = sorted(marks, key=lambda mark: mark.at, reverse=True)
+    kept = sorted(newest, key=lambda mark: mark.interval is not None)[:MAX_MARKS]
+    return sorted(kept, key=lambda mark: mark.at)
 
 
 def _mark(mark: ChartMark) -> dict[str, Any]:

@@ -107,6 +107,13 @@ async def test_without_an_alert_the_page_says_what_runs_and_how_to_begin(site: S
         assert text in page, text
 
 
+async def test_the_page_says_that_neither_the_time_range_nor_filters_apply(site: Site, visit: Open) -> None:
+    client = visit(site)
+    assert "The time range does not apply to this page." in (await client.get("/alerts?span=1h")).text
+    filtered = (await client.get("/alerts?app_name=shop")).text
+    assert "The time range and the filters do not apply to this page." in filtered
+
+
 async def test_one_alert_has_an_address_and_an_unknown_one_says_so(site: Site, visit: Open) -> None:
     send_alerts(site.store, OPEN_ONE, ENDED)
     client = visit(site)
