@@ -12,6 +12,7 @@ from tests.support.anchors import CONFIG, CRITERION, frozen_session, label, safe
 from tests.support.command_line import Ended, Run
 from tests.support.openai_server import OpenAiServer, openai_server_apart
 
+from traceweir.schemas.anchor import anchor_id
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.partitioner import partition_of
 from traceweir.streams.tools.labels.topic import labels_writer, write_labels
@@ -54,6 +55,11 @@ def anchors(embedded_broker: EmbeddedBroker, run: Run, monkeypatch: pytest.Monke
     return lambda *arguments: run("anchors", *arguments)
 
 
+def withdraw(name: str) -> None:
+    """Withdraws the label of a session."""
+    write_labels(labels_writer(Settings(), "again"), [label(subject(name), withdrawn=True)])
+
+
 def test_labels_become_anchors_that_are_judged_listed_and_removed(
     anchors: AnchorsCommand, judge: OpenAiServer, run: Run, tmp_path: Path
 ) -> None:
@@ -76,6 +82,11 @@ def test_labels_become_anchors_that_are_judged_listed_and_removed(
     assert (found["watched"], found["changes"]) == ([], [])
     # Not one of them is a score.
     assert run("results", "--json").out == ""
+
+    withdraw(NAMES[0])
+    stale = anchors("add").err
+    assert "people no longer say `pass` or `fail` about 1 anchor, or disagree." in stale
+    assert f": traceweir anchors remove {anchor_id(subject(NAMES[0]), CRITERION)}\n" in stale
 
     assert anchors("remove", *(each["id"] for each in found["anchors"])).err == "3 anchors removed\n"
     assert anchors("list", "--ids").code == 0
