@@ -22,8 +22,9 @@ TOOLS = {"kafka-transactions.sh": "org.apache.kafka.tools.TransactionsCommand"}
 """Classes of the tools that a distribution can have without a script."""
 RUN_ELSEWHERE = {"traceweir", "kubectl", "timedatectl"}
 """`test_documented_commands` and `test_k8s` have the commands of the first two; `timedatectl` is a part of systemd."""
-PAGES_ELSEWHERE = ("http://127.0.0.1:4180", "http://127.0.0.1:6068")
-"""The dashboard and an exporter, which do not run here; `test_dashboard` and `test_export_webhook` ask for their pages."""
+PAGES_ELSEWHERE = ("http://127.0.0.1:4180", "http://127.0.0.1:6068", "http://127.0.0.1:6071")
+"""The dashboard, an exporter and the alerts, which do not run here; `test_dashboard`, `test_export_webhook` and the unit
+tests of alerts ask for their pages."""
 AGE = ("transactions_open_age_seconds", "traces")
 DEADLINE_S = 60
 
