@@ -85,7 +85,7 @@ def test_labels_become_anchors_that_are_judged_listed_and_removed(
 
     withdraw(NAMES[0])
     stale = anchors("add").err
-    assert "people no longer say `pass` or `fail` about 1 anchor, or disagree." in stale
+    assert "the labels of 1 anchor are withdrawn, or differ. The anchors stay" in stale
     assert f": traceweir anchors remove {anchor_id(subject(NAMES[0]), CRITERION)}\n" in stale
 
     assert anchors("remove", *(each["id"] for each in found["anchors"])).err == "3 anchors removed\n"

@@ -45,7 +45,7 @@ def add_anchors(criterion: str | None, limit: int, *, only_random: bool) -> int:
         complain(f"not used: {counted(number, 'label')} {printable(why)}")
     if stale:
         complain(
-            f"people no longer say `pass` or `fail` about {counted(len(stale), 'anchor')}, or disagree. To remove what stays: "
+            f"the labels of {counted(len(stale), 'anchor')} are withdrawn, or differ. The anchors stay until you remove them: "
             f"{shell_command('traceweir', 'anchors', 'remove', *(each.anchor_id for each in stale))}"
         )
     if found.anchors:

@@ -135,7 +135,7 @@ def _is_pair(found: JsonObject) -> Sureness:
 
 
 def _alone_or_listed(found: JsonObject, is_one: Callable[[JsonObject], bool]) -> Sureness:
-    """Returns how sure it is that a document is a message, or has `messages` that no format reads."""
+    """Returns how sure it is that a document is such a message, or that its `messages` are; those with roles are a chat."""
     message = _first_without_role(found)
     if message is not None:
         return Sureness.of(is_one(message))
@@ -143,7 +143,7 @@ def _alone_or_listed(found: JsonObject, is_one: Callable[[JsonObject], bool]) ->
 
 
 def _first_without_role(found: JsonObject) -> JsonObject | None:
-    """Returns the first of the messages, if none of them has a role, or a message with one."""
+    """Returns the first of the `messages` if each has neither `role` nor `message`; None otherwise."""
     listed = found.get("messages")
     if not isinstance(listed, list) or not listed:
         return None

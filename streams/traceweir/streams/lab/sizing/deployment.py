@@ -11,7 +11,7 @@ from traceweir.streams.base.settings import Settings
 from traceweir.streams.lab.sizing import figures
 from traceweir.streams.lab.sizing.judging import JudgedCriterion
 from traceweir.streams.lab.sizing.load import SessionLoad
-from traceweir.streams.scoring.embedders.loading import may_be_model
+from traceweir.streams.scoring.isolation.processes import why_one_process
 
 DAY_S = 86_400
 BUSY = 0.5
@@ -125,9 +125,7 @@ def _scores(plan: Plan, load: SessionLoad) -> float:
 
 def _scoring_processes(plan: Plan, settings: Settings) -> int:
     """Returns the scoring processes of a worker that has two cores."""
-    if plan.judged or may_be_model(settings.embedder):
-        return 1
-    return settings.scoring_processes or 1
+    return 1 if why_one_process(plan, settings.embedder) else settings.scoring_processes or 1
 
 
 def _larger(load: SessionLoad) -> float:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from traceweir.schemas.reference import Reference
+from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.base.cores import usable_cores
 from traceweir.streams.scoring.configs.selectors import NO_CONFIGS, Configs
 from traceweir.streams.scoring.embedders.loading import may_be_model
@@ -38,17 +39,24 @@ def number_of_processes(wanted: int | None, setup: Setup, cores: int | None = No
         setup: What the processes need.
         cores: Number of cores that this process can use; by default it is counted.
     """
-    if setup.plan.judged:
-        why_one = "criteria ask a judge, whose limits hold for one process"
-    elif isinstance(setup.embedder, str) and may_be_model(setup.embedder):
-        why_one = "an embedding model uses all cores already"
-    elif wanted is not None:
-        return wanted
-    else:
-        return max(1, min(MOST_BY_DEFAULT, (cores or usable_cores()) // 2))
+    why_one = why_one_process(setup.plan, setup.embedder if isinstance(setup.embedder, str) else "")
+    if not why_one:
+        return max(1, min(MOST_BY_DEFAULT, (cores or usable_cores()) // 2)) if wanted is None else wanted
     if wanted is not None and wanted > 1:
         log.warning("TRACEWEIR_SCORING_PROCESSES is %d, but one process scores: %s", wanted, why_one)
     return 1
+
+
+def why_one_process(plan: Plan, embedder: str) -> str:
+    """Returns why one process scores, whatever is wanted; empty if several can.
+
+    Args:
+        plan: The criteria.
+        embedder: The name of the embedder.
+    """
+    if plan.judged:
+        return "criteria ask a judge, whose limits hold for one process"
+    return "an embedding model uses all cores already" if may_be_model(embedder) else ""
 
 
 class ScoringProcesses:

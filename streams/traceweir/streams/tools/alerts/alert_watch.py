@@ -17,6 +17,7 @@ import numpy as np
 
 from traceweir.schemas.alert import Alert
 from traceweir.schemas.alert_rule import DEFAULT_ALERT_RULE, AlertRule
+from traceweir.schemas.text import printable
 from traceweir.streams.base.stages.base import Rows
 from traceweir.streams.base.statistics.watched_stream import DAY
 from traceweir.streams.tools.alerts.judge_or_agent import AnchorEvidence
@@ -55,8 +56,8 @@ class AlertCut(NamedTuple):
     rows: Rows
     alerts: Sequence[Alert]
     """Those that were raised or resolved, in order."""
-    attributed: Sequence[Alert]
-    """Those raised before that have another verdict now."""
+    attributed: Sequence[tuple[Alert, str]]
+    """Those raised before that have another verdict now, each with the reason."""
 
 
 class _StreamMinute:
@@ -117,7 +118,7 @@ class AlertWatch:
         self._minutes = OpenMinutes()
         self._seen = SeenSessions()
         self._alerts: list[Alert] = []
-        self._attributed: dict[str, Alert] = {}
+        self._attributed: dict[str, tuple[Alert, str]] = {}
         self._changed: dict[bytes, RuleStream | None] = {}
         self.counts = Counter[str]()
         """Since the start: `read`; `late`, whose minute was over; `unwatched`, of streams beyond `MOST_STREAMS`; and how
@@ -153,7 +154,7 @@ class AlertWatch:
         except StateFormatError:
             raise
         except (ValueError, msgspec.MsgspecError) as error:
-            raise StateFormatError(unreadable_state("cannot be read")) from error
+            raise StateFormatError(unreadable_state(f"cannot be read ({printable(str(error), 200)})")) from error
 
     def _load(self, rows: Mapping[bytes, bytes]) -> LogPlace:
         found = StateRows.of(rows)
@@ -217,6 +218,11 @@ class AlertWatch:
                     return True
         return False
 
+    @property
+    def waits_for_anchors(self) -> bool:
+        """Whether an alert is raised whose verdict anchors can change."""
+        return any(each.waits_for_anchors(self._minutes.closed or 0) for each in self._streams())
+
     def attribute(self, anchors: Mapping[str, AnchorEvidence]) -> None:
         """Says of each raised alert whose change it shows.
 
@@ -225,9 +231,9 @@ class AlertWatch:
         """
         for name, watched in self._rules.items():
             for stream in watched.streams.values():
-                alert = stream.attribute(anchors.get(stream.name.metric), self._minutes.closed or 0)
-                if alert is not None:
-                    self._attributed[alert.alert_id] = alert
+                found = stream.attribute(anchors.get(stream.name.metric), self._minutes.closed or 0)
+                if found is not None:
+                    self._attributed[found[0].alert_id] = found
                     self._changed[stream_key(name, stream.number)] = stream
 
     def tick(self, now_s: float, behind: Collection[int]) -> None:

@@ -53,6 +53,8 @@ class _Row(msgspec.Struct, array_like=True):
     first_seen: tuple[dict[str, int] | None, ...]
     worst: list[WorstSession]
     alert: bytes | None
+    came: list[str]
+    is_judged: bool
 
 
 class RuleStream:
@@ -74,6 +76,9 @@ class RuleStream:
         self._first_seen: list[dict[str, int] | None] = [{} for _ in SUSPECTS]
         self._worst: list[WorstSession] = []
         self._alert: Alert | None = None
+        # What was so when the alert was raised: a value that comes later has not caused it.
+        self._came: list[str] = []
+        self._is_judged = False
 
     @property
     def number(self) -> int:
@@ -116,8 +121,13 @@ class RuleStream:
         """Resolves the alert of a stream that nobody watches any more; returns it, or None if none is raised."""
         return None if self._alert is None else self._resolved(minute)
 
-    def attribute(self, anchors: AnchorEvidence | None, minute: int) -> Alert | None:
-        """Says whose change the raised alert shows; returns it if this is another verdict than before.
+    def waits_for_anchors(self, minute: int) -> bool:
+        """Whether an alert is raised whose verdict anchors can change, at this minute since 1970."""
+        alert = self._alert
+        return alert is not None and moment_of(minute) <= alert.since + timedelta(minutes=GUARD_MINUTES)
+
+    def attribute(self, anchors: AnchorEvidence | None, minute: int) -> tuple[Alert, str] | None:
+        """Says whose change the raised alert shows; returns it, and why, if this is another verdict than before.
 
         After `GUARD_MINUTES` the verdict stays: what anchors show later is about something else.
 
@@ -126,13 +136,13 @@ class RuleStream:
             minute: The minute since 1970.
         """
         alert = self._alert
-        if alert is None or moment_of(minute) > alert.since + timedelta(minutes=GUARD_MINUTES):
+        if alert is None or not self.waits_for_anchors(minute):
             return None
-        verdict = self._attribution(alert, anchors, minute).verdict
-        if verdict == alert.verdict:
+        found = self._attribution(alert, anchors, minute)
+        if found.verdict == alert.verdict:
             return None
-        self._alert = with_verdict(alert, verdict)
-        return self._alert
+        self._alert = with_verdict(alert, found.verdict)
+        return self._alert, found.reason
 
     def report(self) -> StreamReport:
         """Returns what is known about the stream."""
@@ -161,6 +171,8 @@ class RuleStream:
                 tuple(self._first_seen),
                 self._worst,
                 None if self._alert is None else self._alert.wire(),
+                self._came,
+                self._is_judged,
             )
         )
 
@@ -180,21 +192,12 @@ class RuleStream:
         stream._first_seen = list(row.first_seen)
         stream._worst = row.worst
         stream._alert = None if row.alert is None else Alert.model_validate_json(row.alert)
+        stream._came = row.came
+        stream._is_judged = row.is_judged
         return stream
 
     def _attribution(self, alert: Alert, anchors: AnchorEvidence | None, minute: int) -> Attribution:
-        came = {
-            field
-            for field, known in zip(SUSPECTS, self._first_seen, strict=True)
-            if known is None
-            or any(alert.onset.earliest <= moment_of(each) <= alert.onset.latest for each in known.values())
-        }
-        return attribution_of(alert, anchors, minute, came, is_judged=self._is_judged)
-
-    @property
-    def _is_judged(self) -> bool:
-        # None: there were too many judges to keep.
-        return self._first_seen[SUSPECTS.index("judge")] != {}
+        return attribution_of(alert, anchors, minute, self._came, is_judged=self._is_judged)
 
     def _note_suspects(self, minute: int, found: Collection[tuple[str | None, ...]]) -> None:
         for place, known in enumerate(self._first_seen):
@@ -233,6 +236,13 @@ class RuleStream:
             suspects=self._suspects(change),
             occurred_at=moment_of(said.at),
         )
+        self._came = sorted(
+            field
+            for field, known in zip(SUSPECTS, self._first_seen, strict=True)
+            if known is None or any(change.earliest <= minute <= change.latest for minute in known.values())
+        )
+        # None: there were too many judges to keep.
+        self._is_judged = self._first_seen[SUSPECTS.index("judge")] != {}
         # Anchors need hours; what they show comes later.
         return with_verdict(alert, self._attribution(alert, None, said.at).verdict)
 

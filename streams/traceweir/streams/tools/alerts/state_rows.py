@@ -27,7 +27,8 @@ def unreadable_state(why: str) -> str:
     """Returns the message about a state that this version does not read."""
     return (
         f"the state of the alerts {why}: start the version that wrote it; or delete the topic alerts-state, run `traceweir "
-        "topics create`, and all streams are learnt again from the topic of results"
+        "topics create`, and all streams are learnt again from the topic of results; on the page, alerts that are not "
+        "found again stay raised"
     )
 
 

@@ -115,7 +115,7 @@ class StateTopic:
             raise RuntimeError("a state is written between `open` and `close`")
         topics = self._settings.topics
         outputs = []
-        for alert in (*cut.alerts, *cut.attributed):
+        for alert in (*cut.alerts, *(each for each, _ in cut.attributed)):
             key = alert.alert_id.encode()
             outputs.append(Output(topics.alerts, partition_of(key, self._settings.partitions), key, alert.wire()))
         rows = {TopicPartition(topics.alerts_state, HOME): cut.rows}

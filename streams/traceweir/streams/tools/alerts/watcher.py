@@ -218,14 +218,14 @@ class Watcher:
             self._reading = None
             if (anchors := reading.result()) is not None:
                 watch.attribute(anchors)
-        elif reading is None and watch.raised and self._now() - self._attributed_s >= ATTRIBUTE_EVERY_S:
+        elif reading is None and watch.waits_for_anchors and self._now() - self._attributed_s >= ATTRIBUTE_EVERY_S:
             self._attributed_s = self._now()
             self._reading = asyncio.create_task(self._read_anchors())
 
     async def _read_anchors(self) -> dict[str, AnchorEvidence] | None:
         try:
             found = await read_verdicts(self._settings)
-        except (AnchorsError, KafkaUnreachableError) as error:
+        except (AnchorsError, *_PASSING) as error:
             log.warning("the verdicts on anchors cannot be read: %s", printable(str(error), 500))
             return None
         # A year of verdicts takes seconds, and heartbeats must not wait for them.
@@ -260,8 +260,8 @@ class Watcher:
             for alert in cut.alerts:
                 self.written[alert.state] += 1
                 _log_alert(alert, alert.state)
-            for alert in cut.attributed:
-                _log_alert(alert, "has another verdict")
+            for alert, reason in cut.attributed:
+                _log_alert(alert, f"has another verdict ({printable(reason, 500)})")
 
     async def _write_at_the_end(self, consumer: AIOKafkaConsumer) -> None:
         watch = self._watch
@@ -269,8 +269,8 @@ class Watcher:
             await self._write(consumer, watch)
 
     async def _take_over(self, consumer: AIOKafkaConsumer, assigned: Collection[TopicPartition]) -> None:
-        await self._lose()
         losses = self._losses
+        await self._lose()
         self.readiness.reach("catching up")
         rows = await self._state.open()
         watch = AlertWatch()
@@ -330,6 +330,8 @@ class Watcher:
         self._reading = None
         if reading is not None:
             reading.cancel()
+            # An error of a reading that nobody needs is no error.
+            await asyncio.gather(reading, return_exceptions=True)
         if watch is not None:
             self._former_counts += watch.counts
         await self._rules.close()

@@ -87,7 +87,7 @@ def labelled_subjects(labels: Iterable[Label], criterion: str | None) -> tuple[l
 
 
 def unlabelled(known: Mapping[str, Anchor], subjects: Iterable[LabelledSubject], criterion: str | None) -> list[Anchor]:
-    """Returns the anchors of which people say nothing any more, or not one thing: labels are withdrawn, or differ.
+    """Returns the anchors whose labels are withdrawn, or differ.
 
     Args:
         known: The anchors, by id.

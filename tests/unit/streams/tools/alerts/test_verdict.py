@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from functools import cache
 
 import pytest
-from tests.support.alert_story import RULE, START, story
+from tests.support.alert_story import RULE, START, score, story
 
 from traceweir.schemas.alert import Alert
+from traceweir.schemas.score import GATE
 from traceweir.streams.base.statistics.change_point import Changed
 from traceweir.streams.base.statistics.watched_judge import JudgeChange, WatchedJudge
 from traceweir.streams.tools.alerts.alert_watch import AlertWatch
-from traceweir.streams.tools.alerts.judge_or_agent import AnchorEvidence
+from traceweir.streams.tools.alerts.judge_or_agent import GUARD_MINUTES, AnchorEvidence
 from traceweir.streams.tools.alerts.state_rows import LogPlace
 from traceweir.streams.tools.alerts.verdict import attribution_of
 
@@ -59,7 +61,7 @@ def raised(judge: str | None = "openai/judge", config: str = "d", version: str =
 def said(watch: AlertWatch) -> list[Alert]:
     cut = watch.cut(LogPlace())
     assert not cut.alerts
-    return list(cut.attributed)
+    return [alert for alert, _ in cut.attributed]
 
 
 def test_an_alert_of_judged_scores_is_raised_before_anybody_knows_whose_change_it_is() -> None:
@@ -84,6 +86,31 @@ def test_the_verdict_is_a_part_of_the_state() -> None:
     assert [each.verdict for each in again.raised] == ["judge"]
 
 
+def test_after_the_guard_time_the_verdict_stays_and_nobody_reads_anchors() -> None:
+    watch, alert = raised()
+    assert watch.waits_for_anchors
+    later = alert.since + timedelta(minutes=GUARD_MINUTES + 1)
+    watch.add(0, score(10**7, (later - START) / timedelta(minutes=1), passed=False, app_name="shop"))
+    watch.tick(2_000.0, ())
+    watch.tick(3_000.0, ())
+    assert [each.alert_id for each in watch.raised] == [alert.alert_id]
+    assert not watch.waits_for_anchors
+    watch.attribute({"helpful": stricter_since(DROP)})
+    assert said(watch) == []
+
+
+def test_what_comes_after_the_alert_changes_no_verdict() -> None:
+    watch, alert = raised(judge=None)
+    minutes = (alert.since - START) / timedelta(minutes=1) + 700
+    for number in range(60):
+        late = {"app_name": "shop", "judge": "openai/judge", "config_digest": f"late-{number}"}
+        watch.add(0, score(10**7 + number, minutes, passed=False, **late))
+    watch.tick(2_000.0, ())
+    watch.tick(3_000.0, ())
+    watch.attribute({})
+    assert [each.verdict for each in watch.raised] == ["agent"]
+
+
 def test_anchors_of_another_metric_say_nothing() -> None:
     watch, _ = raised()
     watch.attribute({"safety_v1": stricter_since(DROP)})
@@ -103,6 +130,13 @@ def test_an_agent_is_not_named_if_what_measures_it_came_at_the_same_time(field: 
     _, alert = raised(judge=None)
     assert attribution_of(alert, None, 0, {field, "agent_version"}, is_judged=False).verdict == "unknown"
     assert attribution_of(alert, None, 0, {"agent_version"}, is_judged=False).verdict == "agent"
+
+
+def test_the_gate_and_scores_without_a_value_are_not_called_the_agents() -> None:
+    _, alert = raised(judge=None)
+    gate = alert.model_copy(update={"stream": alert.stream.model_copy(update={"metric": GATE})})
+    for each in (alert.model_copy(update={"what": "not_evaluated"}), gate):
+        assert attribution_of(each, None, 0, (), is_judged=False).verdict == "unknown"
 
 
 @pytest.mark.parametrize("changes", [{"what": "not_evaluated"}, {"what": "mean"}])

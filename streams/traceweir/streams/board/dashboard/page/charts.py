@@ -22,7 +22,7 @@ from traceweir.streams.board.store.value_counts import Bin
 MAX_LINES = 3
 """Lines of a chart; more cannot be told apart."""
 MAX_MARKS = 100
-"""Marks of a chart."""
+"""Marks of a chart: each is also a line of text below it. Versions and configs come first, because they explain a change."""
 MAX_TIMES = 1_000
 """Steps of a chart; a span has at most `overview.MAX_POINTS` of them, and one more if it begins within a step."""
 FEWEST_RESULTS = 20
