@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.support.alert_story import RULE, replayed, story
+from tests.support.alert_story import RULE, START, replayed, story
 from tests.support.alerting import last_of_each, listed, until, watching
+from tests.support.anchors import verdict
 from tests.support.command_line import Ended, Run
 from tests.support.results import put_scores
 
 from traceweir.schemas.alert import Alert
+from traceweir.schemas.anchor import AnchorVerdict
 from traceweir.schemas.score import Score
 from traceweir.streams.base.settings import Settings
+from traceweir.streams.tools.anchors.topics import verdicts_writer
 from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.worker.kafka.topic_admin import create_topics
 
@@ -75,6 +79,35 @@ async def test_alerts_are_those_of_a_replay_each_once_also_after_a_restart(
         found = await until(settings, lambda states: states["resolved"] == 1)
         assert watcher.counts["read"] <= len(rest) + len(first) / 2
     assert last_of_each(found) == {expected.alert_id: expected}
+
+
+def verdicts_until(end: datetime, stricter_from: datetime) -> list[AnchorVerdict]:
+    """Ten verdicts an hour on 200 anchors since nine days before the story; the judge fails all from a time on."""
+    begin = START - timedelta(days=9)
+    return [
+        verdict(
+            str(number % 200), criterion="helpful", passed=at < stricter_from, label="pass", due_at=at, judged_at=at
+        )
+        for number in range(int((end - begin) / timedelta(minutes=6)))
+        if (at := begin + timedelta(minutes=6 * number))
+    ]
+
+
+async def test_an_alert_becomes_the_judges_when_the_anchors_show_it(settings: Settings, alerts: AlertsCommand) -> None:
+    assert (await in_thread(alerts, "push", "rule.json")).code == 0
+    drop = START + timedelta(minutes=1_500)
+    found = verdicts_until(drop + timedelta(hours=15), drop)
+    await asyncio.to_thread(
+        verdicts_writer(settings).write, {f"{each.anchor_id} {each.due_at}".encode(): each.wire() for each in found}
+    )
+    (expected,) = replayed(STORY).values()
+    put(settings, [each.model_copy(update={"judge": "openai/judge"}) for each in parts_of_story(expected)[0]])
+    async with watching(settings):
+        said = await until(settings, lambda states: states["raised"] == 2)
+    assert [(each.alert_id, each.verdict) for each in said] == [
+        (expected.alert_id, "unknown"),
+        (expected.alert_id, "judge"),
+    ]
 
 
 async def test_a_rule_is_listed_with_its_streams_and_an_accepted_alert_is_resolved(
