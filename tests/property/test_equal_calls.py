@@ -15,7 +15,7 @@ from traceweir.schemas.reference import Reference
 from traceweir.scorers import Measurement, Scorer, Subject
 from traceweir.scorers.metrics.call_comparison import CallComparison
 from traceweir.scorers.metrics.call_matching import number_matched
-from traceweir.scorers.metrics.expected_calls import MatchType, is_match
+from traceweir.scorers.metrics.expected_calls import MatchType, is_match, matched_calls
 from traceweir.scorers.metrics.tool_trajectory import ToolTrajectory
 from traceweir.scorers.metrics.trajectory import (
     TrajectoryAnyOrderMatch,
@@ -55,6 +55,16 @@ def are_equal(rule: Any, one: FunctionCall, other: FunctionCall) -> bool:
 @given(options, call)
 def test_every_call_equals_itself(compare_args: Any, one: Any) -> None:
     assert CallComparison(compare_args).are_equal(one, one)
+
+
+@given(st.sampled_from(["EXACT", "IN_ORDER", "ANY_ORDER"]), expected_calls, answers_of_a_model, st.none() | loose)
+@example("IN_ORDER", [numbered(1), numbered(2)], [[numbered(1)], [numbered(2)]], None)
+def test_calls_match_exactly_if_as_many_are_matched_as_are_expected(
+    match_type: MatchType, expected: Any, answers: Any, compare_args: Any
+) -> None:
+    matched = matched_calls(match_type, expected, answers, CallComparison(compare_args or {})).matched
+    is_complete = matched == len(expected) and (match_type != "EXACT" or len(expected) == sum(map(len, answers)))
+    assert is_match(match_type, expected, answers, CallComparison(compare_args or {})) == is_complete
 
 
 @given(st.sampled_from(SYMMETRIC), call, call)

@@ -52,9 +52,38 @@ def event_steps(events: Sequence[InvocationEvent]) -> list[EventStep]:
     Args:
         events: The events that count, in order.
     """
+    named = named_events(events)
     may_repeat = _asks_twice(events)
+    if all(name == named[0][1] for _, name in named) or not (may_repeat or _may_answer_earlier(named)):
+        # Nearly all sessions are so, and the search would take a fifth of the time of scoring them without a judge.
+        return [EventStep(event, name, name, None) for event, name in named]
+    return searched_steps(named, may_repeat=may_repeat)
+
+
+def searched_steps(named: Sequence[tuple[InvocationEvent, str]], *, may_repeat: bool) -> list[EventStep]:
+    """Returns the steps of a session in which an invocation can continue or repeat an earlier one.
+
+    Args:
+        named: The events, each with the name of the invocation in which the source has it.
+        may_repeat: Whether two invocations have the same question.
+    """
     places: list[tuple[InvocationEvent, str, str | None]] = []
     steps: list[TurnStep] = []
+    for event, name in named:
+        for answer, step in _steps(event, name, may_repeat=may_repeat):
+            places.append((event, name, answer))
+            steps.append(step)
+    found = [
+        EventStep(event, name, turn, answer)
+        for (event, name, answer), turn in zip(places, turns_of_steps(steps), strict=True)
+        if answer is None or turn != name
+    ]
+    return _without_repetitions(found) if may_repeat else found
+
+
+def named_events(events: Sequence[InvocationEvent]) -> list[tuple[InvocationEvent, str]]:
+    """Returns the events that are a part of an invocation, each with the name under which the source has it."""
+    found = []
     anonymous = 0
     latest = ""
     for event in events:
@@ -67,21 +96,26 @@ def event_steps(events: Sequence[InvocationEvent]) -> list[EventStep]:
                 latest = f"{_ANONYMOUS}{anonymous}"
             name = latest
         latest = name
-        for answer, step in _steps(event, name, may_repeat=may_repeat):
-            places.append((event, name, answer))
-            steps.append(step)
-    found = [
-        EventStep(event, name, turn, answer)
-        for (event, name, answer), turn in zip(places, turns_of_steps(steps), strict=True)
-        if answer is None or turn != name
-    ]
-    return _without_repetitions(found) if may_repeat else found
+        found.append((event, name))
+    return found
 
 
 def _asks_twice(events: Sequence[InvocationEvent]) -> bool:
     """Returns whether two invocations have the same question."""
     questions = [text for event in events if isinstance(event, InvocationStarted) and (text := _question_in(event))]
     return len(set(questions)) < len(questions)
+
+
+def _may_answer_earlier(named: Sequence[tuple[InvocationEvent, str]]) -> bool:
+    """Returns whether an invocation can have a response to a call that it has not made itself."""
+    called = {(event.call_id, name) for event, name in named if isinstance(event, ToolCalled)}
+    for event, name in named:
+        if isinstance(event, ToolReturned):
+            if event.call_id and (event.call_id, name) not in called:
+                return True
+        elif isinstance(event, InvocationStarted | InvocationRecorded) and any(responses_in(event)):
+            return True
+    return False
 
 
 def _without_repetitions(steps: Sequence[EventStep]) -> list[EventStep]:

@@ -69,6 +69,10 @@ class ReadResult(NamedTuple):
     """How many parts of each kind were taken out."""
 
 
+_NOTHING: Counter[str] = Counter()
+"""What was taken out of nearly every result."""
+
+
 def read_result(result: JsonValue) -> ReadResult:
     """Returns the result of a tool without its parts that are no text, and their kinds.
 
@@ -90,14 +94,14 @@ def read_result(result: JsonValue) -> ReadResult:
             return ReadResult("", Counter([kind]))
         begin = result.lstrip()[:1]
         if begin not in ("{", "[") or not _MAY_HAVE_MEDIA.search(result):
-            return ReadResult(result, Counter())
+            return ReadResult(result, _NOTHING)
         try:
             # It keeps all digits of integers.
             found = from_json(result, allow_inf_nan=False)
         except ValueError:
-            return ReadResult(result, Counter())
+            return ReadResult(result, _NOTHING)
     if not has_media(found):
-        return ReadResult(result, Counter())
+        return ReadResult(result, _NOTHING)
     unread: Counter[str] = Counter()
     return ReadResult(_kept(found, unread, 0), unread)
 
@@ -134,7 +138,7 @@ def media_kind(part: JsonObject) -> str:
     if isinstance(part.get("blob"), str) and isinstance(part.get("uri"), str):
         return "blob" if part.keys() <= _KEYS else ""
     for key in _UNTYPED:
-        if _is_of_api(part.get(key)):
+        if key in part and _is_of_api(part[key]):
             return key if part.keys() <= {key, *_KEYS} else ""
     if len(part) == 1:
         ((key, inner),) = part.items()
@@ -236,14 +240,21 @@ def has_media(value: JsonValue, depth: int = 0) -> bool:
     """
     if depth > _MAX_DEPTH:
         return False
+    # Nearly all results have none, so this is fast for those: the loops take a third of the time of `any`.
     if isinstance(value, dict):
-        if media_kind(value) or any(_is_bytes(key, value) for key in value):
+        if media_kind(value):
             return True
-        value = [*value.values()]
-    if isinstance(value, list):
-        # Of a list of numbers or texts, there is nothing more to look at.
-        inner = [each for each in value if isinstance(each, dict | list)]
-        return any(map(_is_data_url, value)) or any(has_media(each, depth + 1) for each in inner)
+        kind = value.get("type", value.get("kind"))
+        for key, each in value.items():
+            if isinstance(each, str):
+                if (each[:5] == "data:" or key in _BYTES or key == kind) and _is_bytes(key, value):
+                    return True
+            elif isinstance(each, (dict, list)) and has_media(each, depth + 1):
+                return True
+    elif isinstance(value, list):
+        for each in value:
+            if _is_data_url(each) if isinstance(each, str) else has_media(each, depth + 1):
+                return True
     return False
 
 

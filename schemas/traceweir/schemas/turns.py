@@ -105,7 +105,7 @@ def turns_with_events(session: Session) -> list[tuple[Turn, Sequence[InvocationE
         if part is None:
             part = of_turn[step.name] = _OpenTurn("" if step.is_anonymous else step.name)
         if step.answer is None:
-            part.add(step.event, without=moved.get(id(step.event), ()))
+            part.add(step.event, without=moved.get(id(step.event), ()) if moved else ())
         else:
             part.add_answer(step.event, step.answer)
         events_of.setdefault(step.turn, []).append(step.event)
@@ -293,7 +293,8 @@ class _OpenTurn:
                 self.uses.append(call)
             case ToolReturned():
                 found = read_result(event.response)
-                self.missing += not_text_of_result(event.name, found.value, found.unread)
+                if found.unread:
+                    self.missing += not_text_of_result(event.name, found.value, found.unread)
                 answer: JsonValue = found.value if event.error is None else {"error": event.error}
                 self.responses.append(FunctionResponse.trusted(id=event.call_id, name=event.name, response=answer))
             case ModelCalled():

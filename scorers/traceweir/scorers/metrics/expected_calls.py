@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Literal, Self
 
 from pydantic import model_validator
@@ -116,9 +117,17 @@ def is_match(
 
     If no call is expected, EXACT matches only an empty list; IN_ORDER and ANY_ORDER match any list.
     """
-    if match_type == "EXACT" and len(expected) != sum(map(len, answers)):
+    made = list(chain.from_iterable(answers))
+    if len(made) == len(expected) and not comparison.ignore_args and all(map(_are_same, expected, made)):
+        # Most runs of an agent are as expected, and the same calls in the same order match by all rules.
+        return True
+    if match_type == "EXACT" and len(expected) != len(made):
         return False
     return matched_calls(match_type, expected, answers, comparison).matched == len(expected)
+
+
+def _are_same(expected: FunctionCall, made: FunctionCall) -> bool:
+    return expected.name == made.name and expected.args == made.args
 
 
 def first_difference(
