@@ -21,6 +21,7 @@ from tests.support.results import make_score, put_scores
 
 from benchmarks.dashboard_memory import DAY, MONTH, dashboard
 from traceweir.streams.base.settings import Settings
+from traceweir.streams.board.dashboard.live import LOOKS_S
 from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.worker.kafka.topic_admin import create_topics
 
@@ -56,6 +57,8 @@ def run(results: int = RESULTS_STORED) -> None:
             for rate in (50, 0):
                 with _arriving(broker.bootstrap_servers, rate):
                     _catch_up(address)
+                    # Until then the browsers of before count as looking.
+                    time.sleep(LOOKS_S)
                     with _cores(pid) as found:
                         time.sleep(SECONDS)
                 print(f"  no browser, {rate} results/s: {found[0]:.3f} cores", flush=True)

@@ -64,7 +64,7 @@ def create_application(
     application.add_middleware(GZipMiddleware, minimum_size=_COMPRESSED_FROM_BYTES)
     if state is None:
         return guarded(application, tokens)
-    shared: Any = SharedAnswers(application, state, AnswerTurns(), clock)
+    shared: Any = SharedAnswers(application, state, AnswerTurns(), clock, asked=dashboard.live.note_request)
     return guarded(shared, tokens)
 
 

@@ -41,6 +41,8 @@ BATCH_RECORDS = 10_000
 BATCH_EVERY_S = 1.0
 """Minimum seconds between the starts of two batches: a transaction costs as much as hundreds of rows. Pages are told of rows
 once a second at most. The first record after a pause is stored at once."""
+UNWATCHED_EVERY_S = 5.0
+"""The same while nobody looks at the store. Who then begins to look sees the rest about a second later."""
 RETRY_AFTER_S = (1.0, 2.0, 5.0, 10.0)
 """Seconds to the next attempt after a failed one, by the number of failures so far; then the last of them."""
 REMOVE_OLD_EVERY_S = 3600.0
@@ -78,6 +80,7 @@ class Feed:
         now: The clock by which rows grow old.
         changed: Called after each batch that was stored, and when a problem begins or ends.
         last_answer: Receives each answer of a broker; None: a new one.
+        is_watched: Returns whether somebody looks at the store; batches are larger and fewer while nobody does.
     """
 
     def __init__(
@@ -90,12 +93,14 @@ class Feed:
         keep_figures: timedelta | None = None,
         changed: Callable[[], object] = lambda: None,
         last_answer: LastAnswer | None = None,
+        is_watched: Callable[[], bool] = lambda: True,
     ) -> None:
         self._settings = settings
         self._store = store
         self._keep = keep
         self._now = now
         self._changed = changed
+        self._is_watched = is_watched
         self._rows = RowReader(tables_of(settings.topics))
         self._keep_figures = keep_figures
         self._old_removed_at_s: float | None = None
@@ -150,7 +155,7 @@ class Feed:
                 await self._start_at_stored_offsets(consumer, names)
                 not_before_s = 0.0
                 while True:
-                    found = await read_batch(consumer, not_before_s)
+                    found = await read_batch(consumer, not_before_s, is_watched=self._is_watched)
                     not_before_s = asyncio.get_running_loop().time() + BATCH_EVERY_S
                     await self._one_batch(consumer, found)
         finally:
@@ -301,7 +306,11 @@ _PASSING = (
 
 
 async def read_batch(
-    consumer: AIOKafkaConsumer, not_before_s: float, *, most: int = BATCH_RECORDS
+    consumer: AIOKafkaConsumer,
+    not_before_s: float,
+    *,
+    most: int = BATCH_RECORDS,
+    is_watched: Callable[[], bool] = lambda: True,
 ) -> dict[TopicPartition, list[Any]]:
     """Returns the records of the next batch, at most `most`; none if none came within `BATCH_EVERY_S`.
 
@@ -311,14 +320,18 @@ async def read_batch(
         consumer: Reads the topics.
         not_before_s: The batch has all records that arrive until this time of the event loop; after it, the next ones.
         most: The number of records after which the batch ends.
+        is_watched: Returns whether somebody waits for the records. While nobody does, the batch ends later: as much as
+            `UNWATCHED_EVERY_S` is longer than `BATCH_EVERY_S`.
     """
     found: dict[TopicPartition, list[Any]] = {}
     left = most
     while True:
-        left_s = not_before_s - asyncio.get_running_loop().time()
+        later_s = 0.0 if is_watched() else UNWATCHED_EVERY_S - BATCH_EVERY_S
+        left_s = not_before_s + later_s - asyncio.get_running_loop().time()
         if not left or (found and left_s <= 0):
             return found
-        wait_s = left_s if left_s > 0 else BATCH_EVERY_S
+        # Not longer, so that somebody who begins to look soon sees what has come.
+        wait_s = min(left_s, BATCH_EVERY_S) if left_s > 0 else BATCH_EVERY_S
         try:
             some = await consumer.getmany(timeout_ms=math.ceil(wait_s * 1000), max_records=left)
         except OffsetOutOfRangeError as error:

@@ -115,7 +115,15 @@ async def _serve(
         # It needs the feed, and the feed needs it.
         paced.changed()
 
-    feed = Feed(settings, store, keep=keep, keep_figures=retention.figures, now=utc_now, changed=note_change)
+    feed = Feed(
+        settings,
+        store,
+        keep=keep,
+        keep_figures=retention.figures,
+        now=utc_now,
+        changed=note_change,
+        is_watched=lambda: live.is_watched,
+    )
     health = HealthWatch.of(settings, store, utc_now, feed.present, feed.last_answer, live.changed)
     paced = PacedState(feed.present, live.changed, health.parts)
     challengers = PushedChallengers(settings)

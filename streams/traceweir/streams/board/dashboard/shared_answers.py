@@ -77,6 +77,7 @@ class SharedAnswers:
         turns: Limits how many answers are computed at a time.
         clock: Returns the seconds of a clock that never goes back.
         taking: Limits how many labels are taken at a time; None: as many as answers, beside them.
+        asked: Is called for each request about what is in the store; those about the health are none.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class SharedAnswers:
         turns: AnswerTurns,
         clock: Callable[[], float] = monotonic,
         taking: AnswerTurns | None = None,
+        asked: Callable[[], object] = lambda: None,
     ) -> None:
         self._app = app
         self._state = state
@@ -93,6 +95,7 @@ class SharedAnswers:
         self._clock = clock
         # A label waits for Kafka, which may be away just when people look at the pages.
         self._taking = taking or AnswerTurns()
+        self._asked = asked
         self._changes = 0
         self._kept: dict[Hashable, _Answer] = {}
         self._computed: dict[tuple[Hashable, int], asyncio.Task[_Answer]] = {}
@@ -103,6 +106,7 @@ class SharedAnswers:
         if scope["type"] != "http" or path in _WITHOUT_STORE or path.startswith(ASSETS):
             await self._app(scope, receive, send)
             return
+        self._asked()
         try:
             if scope["method"] == "GET" and path in SHARED:
                 answer = await self._shared(scope)

@@ -6,7 +6,7 @@ import asyncio
 
 from aiokafka import TopicPartition
 
-from traceweir.streams.board.dashboard.feed import read_batch
+from traceweir.streams.board.dashboard.feed import UNWATCHED_EVERY_S, read_batch
 
 FIRST, SECOND = TopicPartition("results", 0), TopicPartition("results", 1)
 
@@ -42,3 +42,18 @@ async def test_a_batch_ends_in_time() -> None:
     soon_s = asyncio.get_running_loop().time() + 0.01
     assert await read_batch(Answers({FIRST: [1]}), soon_s) == {FIRST: [1]}
     assert await read_batch(Answers(), 0.0) == {}
+
+
+async def test_a_batch_is_larger_while_nobody_looks_and_ends_when_somebody_does() -> None:
+    is_watched = iter([False, False, False, True])
+    consumer = Answers({FIRST: [1]}, {FIRST: [2]}, {FIRST: [3]}, {FIRST: [4]})
+    now_s = asyncio.get_running_loop().time()
+
+    found = await read_batch(consumer, now_s, is_watched=lambda: next(is_watched))
+
+    assert found == {FIRST: [1, 2, 3]}
+
+
+async def test_a_batch_ends_though_nobody_looks() -> None:
+    long_ago_s = asyncio.get_running_loop().time() - UNWATCHED_EVERY_S
+    assert await read_batch(Answers({FIRST: [1]}), long_ago_s, is_watched=lambda: False) == {FIRST: [1]}

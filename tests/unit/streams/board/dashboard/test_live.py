@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from traceweir.streams.board.dashboard import live as module
-from traceweir.streams.board.dashboard.live import Live
+from traceweir.streams.board.dashboard.live import LOOKS_S, Live
 
 
 @pytest.fixture
@@ -45,3 +45,23 @@ async def test_no_more_streams_are_open_than_the_limit(live: Live, monkeypatch: 
     assert live.full
     await changes.aclose()
     assert not live.full
+
+
+async def test_somebody_looks_who_listens_or_has_just_asked() -> None:
+    now_s = 1_000.0
+    live = Live(lambda: now_s)
+    assert live.is_watched
+
+    now_s += LOOKS_S
+    assert not live.is_watched
+
+    live.note_request()
+    assert live.is_watched
+
+    now_s += LOOKS_S
+    changes = live.changes()
+    await anext(changes)
+    assert live.is_watched
+
+    await changes.aclose()
+    assert not live.is_watched

@@ -427,3 +427,23 @@ async def test_a_problem_is_shown_before_the_next_rows() -> None:
 
     assert paced.state().problem == "no broker answers"
     assert paced.key() != before
+
+
+async def test_questions_about_the_store_are_noted_and_those_about_the_health_are_not(connect: Connect) -> None:
+    noted = 0
+
+    def note() -> None:
+        nonlocal noted
+        noted += 1
+
+    work = Work()
+    work.may_end.set()
+    client = connect(SharedAnswers(work, lambda: 0, AnswerTurns(), asked=note))
+    for path in ("/healthz", "/api/v1/state", "/api/v1/prometheus", "/login"):
+        await client.get(path)
+    assert noted == 0
+
+    # The second answer is one that was kept.
+    for path in ("/", "/", "/sessions"):
+        await client.get(path)
+    assert noted == 3
