@@ -26,15 +26,17 @@ def continued_invocation(first: Invocation, later: Invocation) -> Invocation:
     """Returns an invocation with what happened in another one that continues it.
 
     The question is that of the first, and the answer the last one. Calls, responses, tokens, context and sentences about
-    what is missing are those of both. The latency is unknown unless the later invocation has no answer.
+    what is missing are those of both. If the later invocation failed, its error is that of the whole, which then has no
+    answer but that of the later one. The latency is unknown unless the later invocation has neither an answer nor an
+    error.
 
     Args:
         first: The invocation with the question and the call.
         later: The invocation that has the approval, or the response of the tool.
     """
-    has_answer = later.final_response is not None
-    interim = first.final_response if has_answer else None
-    unread = [each for each in first.unread or () if not (has_answer and each.startswith("the answer "))]
+    has_end = later.final_response is not None or later.error is not None
+    interim = first.final_response if has_end else None
+    unread = [each for each in first.unread or () if not (has_end and each.startswith("the answer "))]
     unread += [each for each in later.unread or () if not each.startswith("the question ") and each not in unread]
     asked = first.user_content.text if first.user_content is not None else ""
     if later.user_content is not None and later.user_content.text and first.user_content is not None:
@@ -49,12 +51,13 @@ def continued_invocation(first: Invocation, later: Invocation) -> Invocation:
     return first.model_copy(
         update={
             "user_content": later.user_content if first.user_content is None else first.user_content,
-            "final_response": later.final_response if has_answer else first.final_response,
+            "final_response": later.final_response if has_end else first.final_response,
+            "error": later.error if has_end else first.error,
             "intermediate_data": _joined(first, interim, later),
             "retrieved_context": _both(first.retrieved_context, later.retrieved_context),
             "token_usage": None if tokens == TokenUsage() else tokens,
             "inference_call_count": known_sum((first.model_calls, later.model_calls)),
-            "latency_seconds": None if has_answer else first.latency_seconds,
+            "latency_seconds": None if has_end else first.latency_seconds,
             "duration": _sum(first.duration, later.duration),
             "app_details": first.app_details or later.app_details,
             "rubrics": _both(first.rubrics, later.rubrics),

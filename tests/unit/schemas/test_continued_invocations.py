@@ -185,6 +185,16 @@ def test_an_interim_answer_is_no_final_response_of_a_continued_invocation() -> N
     ]
 
 
+def test_the_error_of_a_continuation_that_failed_is_that_of_the_invocation() -> None:
+    waiting = {"missing": ["the answer is not in this trace: its last model call asks for tools"]}
+    begun = [event("invocation.completed", "e-1", final_response=content("I wait."), **waiting)]
+    failed = event("invocation.completed", "e-2", error="BadRequestError: bad schema")
+    turn = turns_of(session(*BEGUN, *begun, *DONE[:-1], failed))[0]
+    assert turn.invocation.error == "BadRequestError: bad schema"
+    assert turn.invocation.final_response is None
+    assert not turn.invocation.unread
+
+
 def test_a_continuation_whose_call_came_late_is_withdrawn_in_a_revision() -> None:
     events = [*BEGUN, *DONE, *NEXT]
     assert withdrawn_turns(session(*events)) == []
