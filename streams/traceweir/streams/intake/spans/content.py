@@ -46,7 +46,8 @@ def question_of(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
             if found:
                 return found
     spans = [node.span for node in turn.nodes]
-    return next((found for tell in _HEARD if (found := tell(spans))), "")
+    heard = next((found for tell in _HEARD if (found := tell(spans))), "")
+    return heard or next((found for node in _agents_alone(turn, models) if (found := question_on(node))), "")
 
 
 def resumption_of(turn: TurnSpans) -> str | None:
@@ -97,6 +98,22 @@ def _frames_of(turn: TurnSpans, root: Node, *, last: bool = False) -> Iterable[N
             node = min(inner, key=lambda each: each.order, default=None)
 
 
+def _agents_alone(turn: TurnSpans, models: Sequence[ModelCall]) -> list[Node]:
+    """Returns the agents that work for no other one, in the order of their start; none if a span of a model call tells
+    what they were asked and answered.
+    """
+    if turn.bare or turn.is_fragment or any(model.nodes[0].kind == "llm" for model in models):
+        return []
+    return [node for node in turn.nodes if node.kind == "agent" and not _works_for_another(node)]
+
+
+def _works_for_another(node: Node) -> bool:
+    above = node.parent
+    while above is not None and above.kind not in ("agent", "tool"):
+        above = above.parent
+    return above is not None
+
+
 def _is_frame(node: Node) -> bool:
     return all(child.kind not in ("llm", "tool") for child in node.children)
 
@@ -124,7 +141,8 @@ def written_answer(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
             text = read_message({**event_fields(event), "event.name": "gen_ai.choice"}, "assistant").text
             if text:
                 return text.rstrip(_PADDING)
-    return ""
+    agents = sorted(_agents_alone(turn, models), key=lambda node: (node.span.end_ns, node.order))
+    return (answer_on(agents[-1]) or last_message_on(agents[-1])) if agents else ""
 
 
 def finish_of(turn: TurnSpans) -> str:

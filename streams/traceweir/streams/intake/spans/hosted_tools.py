@@ -43,6 +43,12 @@ def read_hosted(block: Mapping[str, Any], message: SpanMessage) -> bool:
         _add_result(message, text_of(block.get("id")), inner if isinstance(inner, dict) else {"content": inner})
     elif kind == "server_tool_result":
         _add_result(message, text_of(block.get("tool_call_id")), block)
+    elif block.get("builtin") is True and kind == "tool_call":
+        # pydantic-ai marks the calls of the provider's tools, which stand beside the answer.
+        _add_call(message, text_of(block.get("id")), text_of(block.get("name")), block.get("arguments", ABSENT))
+    elif block.get("builtin") is True and kind == "tool_call_response":
+        if not {"result", "response"}.isdisjoint(block):
+            _add_result(message, text_of(block.get("id")), block)
     elif kind in ("server_tool_use", "mcp_tool_use"):
         _add_call(message, text_of(block.get("id")), text_of(block.get("name")), block.get("input", ABSENT))
     elif kind.endswith(_RESULT) and "tool_use_id" in block:

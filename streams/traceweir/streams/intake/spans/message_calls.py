@@ -22,7 +22,8 @@ def read_call(value: Mapping[str, Any], message: SpanMessage) -> None:
     args = next((inner[key] for key in keys if inner.get(key) is not None), ABSENT)
     if not name and args is ABSENT:
         return
-    message.add_call(RequestedCall(call, name, ABSENT if is_hidden(args) else arguments(args)))
+    hosted = value.get("providerExecuted") is True
+    message.add_call(RequestedCall(call, name, ABSENT if is_hidden(args) else arguments(args), hosted))
 
 
 def arguments(value: Any) -> Any:

@@ -285,15 +285,21 @@ def error_in(result: Any) -> str:
     return error if isinstance(error, str) and is_failure(result) else ""
 
 
+def says_failure(span: Span) -> bool:
+    """Returns whether an attribute of a span says that its step failed, which some instrumentations write in place of the
+    status.
+    """
+    return first_text(span.attributes, *_FAILURES.of(span.key_set)).lower() == "error"
+
+
 def error_of(span: Span, result: Any, failed: bool) -> str | None:
     """Returns the error message of a failed call; None if nothing says that it failed."""
     attributes = span.attributes
     in_result = error_in(result)
     if isinstance(result, str):
         in_result = next((found for tell in _ERRORS_IN_RESULTS if (found := tell(result))), in_result)
-    status = first_text(attributes, *_FAILURES.of(span.key_set)).lower()
-    failed = failed or any(has_failed(span, result) for has_failed in _HAS_FAILED)
-    if not (span.status == "ERROR" or failed or in_result or "error.type" in attributes or status == "error"):
+    failed = failed or says_failure(span) or any(has_failed(span, result) for has_failed in _HAS_FAILED)
+    if not (span.status == "ERROR" or failed or in_result or "error.type" in attributes):
         return None
     text = result if isinstance(result, str) else ""
     described = last_line(span.status_message) if span.status_message else ""

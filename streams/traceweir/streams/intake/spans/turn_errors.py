@@ -9,7 +9,7 @@ from traceweir.streams.intake.spans.interrupts import waits_for_person
 from traceweir.streams.intake.spans.model_calls import ModelCall
 from traceweir.streams.intake.spans.span import Span
 from traceweir.streams.intake.spans.span_events import named_events
-from traceweir.streams.intake.spans.tool_spans import error_of, exception_type
+from traceweir.streams.intake.spans.tool_spans import error_of, exception_type, says_failure
 from traceweir.streams.intake.spans.turns import TurnSpans
 
 MAX_CHARS = 2_000
@@ -39,8 +39,9 @@ def error_of_turn(turn: TurnSpans, models: Sequence[ModelCall], answer: str) -> 
 
 
 def has_failed(span: Span) -> bool:
-    """Returns whether a span tells of a failure: by its status, an event `exception` or `error.type`."""
-    is_failure = span.status == "ERROR" or "error.type" in span.attributes or bool(named_events(span, "exception"))
+    """Returns whether a span tells of a failure: by its status or an attribute in its place, an event `exception` or `error.type`."""
+    is_failure = span.status == "ERROR" or "error.type" in span.attributes or says_failure(span)
+    is_failure = is_failure or bool(named_events(span, "exception"))
     return is_failure and not waits_for_person(span)
 
 

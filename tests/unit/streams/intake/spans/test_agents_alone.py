@@ -79,3 +79,25 @@ def test_a_text_in_place_of_messages_is_a_question_unless_it_is_broken_json(valu
     chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "gen_ai.input.messages": value}
     started = events(span(1, 0, "chat", chat))["invocation.started"]
     assert started.get("user_content", {"parts": [{"text": ""}]})["parts"] == [{"text": question}]
+
+
+def test_agents_below_a_workflow_tell_its_question_and_its_answer_without_spans_of_models() -> None:
+    def agent(number: int, parent: int, asked: list[Any], said: Any) -> Span:
+        told = {"gen_ai.input.messages": json.dumps(asked), "gen_ai.output.messages": json.dumps([said])}
+        return span(number, parent, "agent", {"gen_ai.operation.name": "invoke_agent"} | told)
+
+    other = {"role": "user", "parts": [{"type": "text", "content": "Count."}]}
+    read = read_trace(
+        [
+            span(1, 0, "flow", {"gen_ai.operation.name": "invoke_workflow"}),
+            agent(2, 1, [QUESTION], call({"hall": 3})),
+            span(3, 1, "count", {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "count"}),
+            # It works for the tool.
+            agent(4, 3, [other], {"role": "assistant", "parts": [{"type": "text", "content": "Counted."}]}),
+            agent(5, 1, [QUESTION, call({"hall": 3}), RESULT], ANSWER),
+        ]
+    )
+    found = {event["type"]: event for event in read.events}
+    assert found["invocation.started"]["user_content"]["parts"] == [{"text": "How many chairs?"}]
+    assert found["invocation.completed"]["final_response"]["parts"] == [{"text": "48 chairs."}]
+    assert not any("answer" in sentence for sentence in found["invocation.completed"]["missing"])

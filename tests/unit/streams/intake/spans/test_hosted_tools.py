@@ -110,6 +110,16 @@ RAN: dict[str, tuple[Span, str, Any, Any]] = {
         QUERY,
         PAGES,
     ),
+    "pydantic-ai": (
+        genai(
+            {"type": "tool_call", "id": "s1", "name": SEARCH, "arguments": QUERY, "builtin": True},
+            {"type": "tool_call_response", "id": "s1", "name": SEARCH, "result": PAGES, "builtin": True},
+            text(ANSWER),
+        ),
+        SEARCH,
+        QUERY,
+        PAGES,
+    ),
     "Anthropic": (
         openinference({"role": "assistant", "content": [text("I look it up."), USE, FOUND, text(ANSWER)]}),
         SEARCH,
@@ -268,3 +278,20 @@ def test_a_call_of_the_provider_and_one_of_a_tool_of_the_agent_are_both_there() 
     assert sorted(each["name"] for each in called) == ["book", SEARCH]
     [returned] = events_of([first], "tool.returned")
     assert returned["name"] == SEARCH
+
+
+def test_a_call_of_the_ai_sdk_that_the_provider_ran_is_said_to_be_without_its_result_for_that_reason() -> None:
+    call = {"toolCallId": "s1", "toolName": SEARCH, "input": QUERY, "providerExecuted": True}
+    told = {
+        "ai.operationId": "ai.generateText.doGenerate",
+        "ai.prompt.messages": json.dumps([{"role": "user", "content": QUESTION}]),
+        "ai.response.text": ANSWER,
+        "ai.response.toolCalls": json.dumps([call]),
+    }
+    events = read_trace([span(1, 0, "ai.generateText.doGenerate", told)]).events
+    (returned,) = [event for event in events if event["type"] == "tool.returned"]
+    assert "the provider of the model ran the tool" in returned["missing"][0]
+    assert events[-1]["type"] == "session.ended"
+    assert next(event for event in events if event["type"] == "invocation.completed")["final_response"]["parts"] == [
+        {"text": ANSWER}
+    ]

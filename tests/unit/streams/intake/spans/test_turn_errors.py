@@ -53,6 +53,22 @@ WAYS: dict[str, tuple[list[Span], str]] = {
         [span(1, 0, "agent", AGENT), failing(span(2, 1, "chat", {**CHAT, "error.type": "400"}))],
         "HTTP 400",
     ),
+    "the level of an observation of Langfuse": (
+        [
+            span(
+                1,
+                0,
+                "generation",
+                {
+                    "langfuse.observation.type": "generation",
+                    "langfuse.observation.level": "ERROR",
+                    "langfuse.observation.status_message": "rate limit",
+                    "langfuse.observation.input": '[{"role": "user", "content": "Hi"}]',
+                },
+            )
+        ],
+        "rate limit",
+    ),
     "the status of HTTP and a description": (
         [failing(span(1, 0, "chat", {**CHAT, "http.response.status_code": 400}), message="bad request")],
         "HTTP 400: bad request",

@@ -183,9 +183,9 @@ class Convention:
     frames_recorded: Callable[[str, Span | None], bool] | None = None
     """Tells whether the result that a model reads can be in that frame, by the id and, if it has one, the span of the call."""
     failures: tuple[str, ...] = ()
-    """Attributes of a tool's span with the word `error` if the tool failed."""
+    """Attributes of a span with the word `error` if its step failed."""
     failure_messages: tuple[str, ...] = ()
-    """Attributes of a tool's span with the error message."""
+    """Attributes of a span with the error message."""
     has_failed: Callable[[Span, Any], bool] | None = None
     """Tells whether a tool failed, by its span and its result."""
     error_in_result: Callable[[str], str] | None = None
