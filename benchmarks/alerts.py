@@ -34,6 +34,7 @@ from traceweir.streams.base.statistics.watched_stream import (
     Promise,
     WatchedStream,
 )
+from traceweir.streams.tools.alerts.usual_limit import SAMPLE, usual_limit
 
 PROMISED_DAYS = 60
 TOLERATED = 0.02
@@ -68,12 +69,21 @@ class World:
     """How many streams the rule has."""
     families: int = 100
     """How often all streams are drawn."""
+    tail: float = 0.0
+    """Index of the Pareto law of values, whose share above a learnt limit is watched; 0: the pass rate is watched."""
+    grown: float = 1.0
+    """By which factor values grow a day after the baseline."""
 
     def passes(self, minute: int) -> float:
         """Returns the pass rate at a minute; the baseline ends at 0."""
         drift = self.drift * (minute + BASELINE_DAYS * DAY) / (MONTH + BASELINE_DAYS * DAY)
         wave = self.rhythm * np.sin(2 * np.pi * minute / DAY)
         return float(np.clip(self.passing + wave - drift - (self.dropped if minute >= DAY else 0), 0, 1))
+
+    @property
+    def has_change(self) -> bool:
+        """Whether something changes a day after the baseline."""
+        return bool(self.dropped) or self.grown != 1
 
     @property
     def numbers(self) -> NDArray[np.intp]:
@@ -113,17 +123,37 @@ class Sessions:
         return found
 
 
+class Limits(Sessions):
+    """Draws how many sessions of each minute are beyond a limit that each stream has learnt."""
+
+    def __init__(self, world: World, random: np.random.Generator) -> None:
+        super().__init__(world, random)
+        half = world.rate * HOURS * BASELINE_DAYS / 2
+        known = [1 + random.pareto(world.tail, min(random.poisson(half), SAMPLE)) for _ in world.numbers]
+        self._limits = np.array([usual_limit(each.tolist(), is_upper=True) for each in known])
+
+    def chances(self, minute: int) -> Floats:
+        """Returns the probabilities of a session beyond the limit, and of another one, by stream."""
+        grown = self._world.grown if minute >= DAY else 1.0
+        above = np.minimum((self._limits / grown) ** -self._world.tail, 1)
+        return np.stack((above, 1 - above), axis=1)
+
+
+def sessions_of(world: World, random: np.random.Generator) -> Sessions:
+    """Returns the sessions of a world."""
+    return Limits(world, random) if world.tail else Sessions(world, random)
+
+
 def baselines(world: World, sessions: Sessions) -> Floats:
     """Returns the bound of each stream by hour of the day, as `WatchedStream` learns it."""
     found = np.empty((len(world.numbers), HOURS))
     sums = np.zeros((len(world.numbers), HOURS, SUMS))
     # What a session with each value adds.
     added = np.array([value_sums(np.array([value])) for value in sessions.values])
-    for day in range(BASELINE_DAYS):
-        for hour in range(HOURS):
-            minute = (day - BASELINE_DAYS) * DAY + hour * 60 + 30
-            counts = sessions.drawn(minute, 1, len(world.numbers))
-            sums[:, hour] += counts @ added
+    # A limit is learnt from the first half of the days.
+    for hour in range(-HOURS * BASELINE_DAYS // (2 if world.tail else 1), 0):
+        counts = sessions.drawn(hour * 60 + 30, 1, len(world.numbers))
+        sums[:, hour % HOURS] += counts @ added
     for place, number in enumerate(world.numbers.tolist()):
         found[place] = baseline_lines(sums[place], LINE_ERROR * stream_weight(number)).lowest
     return found
@@ -131,7 +161,7 @@ def baselines(world: World, sessions: Sessions) -> Floats:
 
 def detector(world: World, random: np.random.Generator, days: int) -> Seen:
     """Returns what the e-detector says. After a false alarm it begins again with the same baseline."""
-    sessions = Sessions(world, random)
+    sessions = sessions_of(world, random)
     lines = baselines(world, sessions) - TOLERATED
     growth = log_drop_growth(sessions.values, lines[..., np.newaxis])
     thresholds = np.array(
@@ -155,14 +185,14 @@ def detector(world: World, random: np.random.Generator, days: int) -> Seen:
 
 def oracle(world: World, random: np.random.Generator, days: int) -> Seen:
     """Returns what a CUSUM says that knows the pass rate before and after the change, and shares the promise equally."""
-    sessions = Sessions(world, random)
+    sessions = sessions_of(world, random)
     threshold = np.log(PROMISED_DAYS * DAY * world.streams)
     sums = np.zeros(len(world.numbers))
     ratios = np.log(sessions.chances(DAY)) - np.log(sessions.chances(0))
 
     def rings(minute: int, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
         some = counts.any(axis=1)
-        sums[some] = np.maximum(sums[some], 0) + counts[some] @ ratios
+        sums[some] = np.maximum(sums[some], 0) + (counts * ratios).sum(axis=1)[some]
         rung: NDArray[np.bool_] = sums >= threshold
         sums[rung] = 0
         return rung
@@ -210,13 +240,13 @@ def _seen(
     false = 0
     for minute in range(days * DAY):
         rung = rings(minute, sessions.drawn(minute, 1 / 60, len(world.numbers)))
-        if world.dropped and minute >= DAY:
+        if world.has_change and minute >= DAY:
             delays[rung & np.isinf(delays)] = minute - DAY + 1
             if np.isfinite(delays).all():
                 break
         else:
             false += int(rung.sum())
-    return Seen(false, len(world.numbers) * (1 if world.dropped else days), delays)
+    return Seen(false, len(world.numbers) * (1 if world.has_change else days), delays)
 
 
 def _never(world: World) -> Floats:
@@ -242,6 +272,10 @@ DROPS = (
     World(500, 0.9, dropped=0.1, streams=1_000, families=1),
     World(5_000, 0.9, dropped=0.02),
 )
+CALM_LIMITS = (World(60, 0.9, tail=1.2), World(500, 0.9, tail=1.2))
+GROWN_LIMITS = tuple(World(rate, 0.9, tail=1.2, grown=grown) for rate in (60, 500) for grown in (1.5, 2.0))
+RISEN_CATEGORY = World(500, 0.95, dropped=0.1)
+"""A category of 5 % of the scores becomes one of 15 %."""
 ON_LINE = ((0.9, 1), (0.9, 5), (0.5, 5), (0.98, 3), (0.1, 3))
 """Pass rates that lie on the line, and sessions of a step, which is a minute with scores."""
 PROMISED_STEPS = 1_000
@@ -279,6 +313,7 @@ def run(days: int = DAYS) -> None:
         shares = f"{np.isfinite(old.delays).mean():.0%} | {np.isfinite(new.delays).mean():.0%}"
         medians = f"{_median(new.delays)} | {_median(known.delays)}"
         print(f"| {_title(world)} | {world.dropped} | {len(new.delays)} | {shares} | {medians} |", flush=True)
+    run_limits(days)
     print("\n| world | drop | alarms | onset covered | minutes before and after | effect covered | width |")
     print("|---|---|---|---|---|---|---|")
     for place, world in enumerate(STATED):
@@ -288,6 +323,23 @@ def run(days: int = DAYS) -> None:
     for place, (passing, sessions) in enumerate(ON_LINE):
         print(f"| {passing} | {sessions} | {on_line(passing, sessions, np.random.default_rng(place))} |", flush=True)
     print(f"\n10,000 streams at 5,000 scores/s: {cpu_share():.1%} of a core")
+
+
+def run_limits(days: int = DAYS) -> None:
+    """Prints the same of values without a bound, with learnt limits, and of a category."""
+    print("\n| world | stream-months | promise | e-detector |")
+    print("|---|---|---|---|")
+    for place, world in enumerate(CALM_LIMITS):
+        new = detector(world, np.random.default_rng(place), days)
+        months = new.days / DAYS
+        print(f"| {_title(world)} | {months:.0f} | {DAYS / PROMISED_DAYS} | {_per_month(new)} |", flush=True)
+    print("\n| world | runs | e-detector: in 7 days | median minutes | CUSUM that knows both |")
+    print("|---|---|---|---|---|")
+    for place, world in enumerate((*GROWN_LIMITS, RISEN_CATEGORY)):
+        new = detector(world, np.random.default_rng(place), AFTER_DROP)
+        known = oracle(world, np.random.default_rng(place), AFTER_DROP)
+        found = f"{np.isfinite(new.delays).mean():.0%} | {_median(new.delays)} | {_median(known.delays)}"
+        print(f"| {_title(world)} | {len(new.delays)} | {found} |", flush=True)
 
 
 def on_line(passing: float, sessions: int, random: np.random.Generator, runs: int = ON_LINE_RUNS) -> str:
@@ -368,7 +420,9 @@ def cpu_share(streams: int = 1_000, scores: int = 30, minutes: int = 30) -> floa
 
 
 def _title(world: World) -> str:
-    parts = [f"{world.rate:,.0f} an hour, {world.passing}"]
+    what = f"values with a Pareto tail of {world.tail}" if world.tail else f"{world.passing}"
+    parts = [f"{world.rate:,.0f} an hour, {what}"]
+    parts += [f"that grow {world.grown:g} times"] if world.grown != 1 else []
     parts += [f"{world.of_session} results of a session"] if world.of_session > 1 else []
     parts += [f"daily rhythm of +/- {world.rhythm}"] if world.rhythm else []
     parts += [f"falls by {world.drift} in the time"] if world.drift else []

@@ -75,7 +75,11 @@ class Alert(WireModel):
     rule: ShortText
     """The `id` of the rule."""
     what: Watched
-    """What the rule watches: `pass_rate`, `mean` or `not_evaluated`."""
+    """What the rule watches: `pass_rate`, `mean`, `not_evaluated`, `above_limit`, `below_limit` or `category`."""
+    limit: float | None = None
+    """Of `above_limit` and `below_limit`: the value that the sessions are compared with, in the unit of the metric."""
+    category: NonEmpty | None = None
+    """Of `category`: the category; text of configs."""
     stream: AlertStream
     """The scores that have changed."""
     state: AlertState

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from traceweir.schemas.alert import AlertStream
+from traceweir.schemas.alert import Alert, AlertStream
 from traceweir.schemas.alert_rule import DEFAULT_ALERT_RULE, AlertRule
 from traceweir.schemas.base import explain
 from traceweir.schemas.figures import counted
@@ -126,7 +126,7 @@ def _print(found: Replayed, rule: AlertRule) -> None:
                 "raised" if alert.state == "raised" else f"resolved {_time(alert.occurred_at)}",
                 _time(alert.since),
                 f"{_time(alert.onset.at)}\n{_time(alert.onset.earliest)} to {_time(alert.onset.latest)}",
-                f"{alert.effect.estimate:+.3f}\n{alert.effect.low:+.3f} to {alert.effect.high:+.3f}",
+                f"{effect_text(alert)}\n{alert.effect.low:+.3f} to {alert.effect.high:+.3f}",
                 f"{alert.sessions_since:,}",
                 Text("\n".join(f"{each.field} {printable(each.value, 60)}" for each in alert.suspects) or "-"),
             )
@@ -149,12 +149,26 @@ def print_streams(console: Console, streams: Sequence[StreamReport]) -> None:
             stream_text(each.stream.of_alert()),
             each.state,
             f"{each.sessions_a_day:,.1f}",
-            "-" if each.baseline is None else f"{each.baseline:.3f}{' by hour' if each.rhythm else ''}",
+            _usual(each),
             _findable(each),
         )
     console.print(table)
     if len(streams) > MOST_STREAMS:
         console.print(Text(f"and {counted(len(streams) - MOST_STREAMS, 'more stream')}; --json has all"))
+
+
+def effect_text(alert: Alert) -> str:
+    """Returns how much has changed, and of what if the stream does not say it."""
+    limit = "" if alert.limit is None else f" {alert.what.removesuffix('_limit')} {alert.limit:g}"
+    category = "" if alert.category is None else f" of {printable(alert.category, 60)}"
+    return f"{alert.effect.estimate:+.3f}{limit}{category}"
+
+
+def _usual(report: StreamReport) -> str:
+    if report.baseline is None:
+        return "-"
+    limit = "" if report.limit is None else f" beyond {report.limit:g}"
+    return f"{report.baseline:.3f}{limit}{' by hour' if report.rhythm else ''}"
 
 
 def _findable(report: StreamReport) -> str:
@@ -182,4 +196,5 @@ def stream_document(report: StreamReport) -> dict[str, object]:
         "baseline": report.baseline,
         "rhythm": report.rhythm,
         "findable_in_a_day": report.findable_in_a_day,
+        "limit": report.limit,
     }

@@ -17,7 +17,7 @@ from traceweir.schemas.figures import counted
 from traceweir.schemas.text import printable
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.settings import Settings
-from traceweir.streams.cli.alerts_output import print_streams, read_rule, stream_document, stream_text
+from traceweir.streams.cli.alerts_output import effect_text, print_streams, read_rule, stream_document, stream_text
 from traceweir.streams.cli.errors import FAILED
 from traceweir.streams.cli.terminal import complain, mute_clients
 from traceweir.streams.cli.up_broker import kafka_settings
@@ -131,11 +131,11 @@ def list_rules(*, as_json: bool) -> int:
         console.print(
             Text(f"raised {alert.since:%Y-%m-%d %H:%M} {printable(alert.rule, 100)}: "),
             stream_text(alert.stream),
-            Text(f"{alert.effect.estimate:+.3f}, traceweir alerts accept {alert.alert_id}"),
+            Text(f"{effect_text(alert)}, traceweir alerts accept {alert.alert_id}"),
             soft_wrap=True,
         )
     for name, rule in rules.items():
-        console.print(Text(_in_words(rule), style="bold"), soft_wrap=True)
+        console.print(Text(rule_in_words(rule), style="bold"), soft_wrap=True)
         streams = watch.reports()[name] if watch.rules.get(name) == rule else []
         if streams:
             print_streams(console, streams)
@@ -153,8 +153,17 @@ async def _watch(settings: Settings) -> AlertWatch:
     return watch
 
 
-def _in_words(rule: AlertRule) -> str:
-    what = {"pass_rate": "pass rate", "mean": "mean", "not_evaluated": "share without a value"}[rule.what]
+def rule_in_words(rule: AlertRule) -> str:
+    """Returns what a rule watches, and what it promises."""
+    limit = "what is usual" if rule.limit is None else f"{rule.limit:g}"
+    what = {
+        "pass_rate": "pass rate",
+        "mean": "mean",
+        "not_evaluated": "share without a value",
+        "above_limit": f"share above {limit}",
+        "below_limit": f"share below {limit}",
+        "category": f"share of the category {printable(rule.category or '', 100)}",
+    }[rule.what]
     of = f" of {printable(rule.metric, 100)}" if rule.metric else ""
     by = f" by {', '.join(printable(each, 100) for each in rule.by)}" if rule.by else ""
     return (

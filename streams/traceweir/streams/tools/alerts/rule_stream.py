@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 import msgspec
+import numpy as np
 
 from traceweir.schemas.alert import (
     MOST_SUSPECTS,
@@ -19,8 +20,10 @@ from traceweir.schemas.alert import (
 )
 from traceweir.schemas.alert_rule import AlertRule
 from traceweir.streams.base.statistics.change_point import Changed
+from traceweir.streams.base.statistics.intervals import Floats
 from traceweir.streams.base.statistics.watched_stream import DAY, Promise, StreamAlarm, WatchedStream
 from traceweir.streams.tools.alerts.judge_or_agent import GUARD_MINUTES, AnchorEvidence, Attribution
+from traceweir.streams.tools.alerts.usual_limit import UsualLimit, beyond, learning_days
 from traceweir.streams.tools.alerts.verdict import attribution_of, with_verdict
 from traceweir.streams.tools.alerts.watched_scores import SUSPECTS, Minute, StreamName
 from traceweir.streams.tools.alerts.worst_sessions import WorstSession, with_minute, worst_since
@@ -42,11 +45,14 @@ class StreamReport:
     """Whether the hours of a day differ, so that each has a baseline of its own."""
     findable_in_a_day: float | None
     """The smallest change that the sessions of a day show, about; None if none is, or while the stream learns."""
+    limit: float | None
+    """The value that sessions are compared with; None if the rule has no limit, or while the stream learns it."""
 
 
 class _Row(msgspec.Struct, array_like=True):
     name: tuple[str, str, tuple[tuple[str, str], ...]]
     detector: bytes
+    limit: UsualLimit
     first: int | None
     last: int
     sessions: int
@@ -70,6 +76,7 @@ class RuleStream:
         self.name = name
         self._rule = rule
         self._detector = WatchedStream(number, _promise(rule))
+        self._limit = UsualLimit(rule.limit)
         self._first: int | None = None
         self._last = 0
         self._sessions = 0
@@ -100,9 +107,12 @@ class RuleStream:
         self._last = minute.number
         self._sessions += len(minute.sessions)
         is_raised = self._alert is not None
-        said = self._detector.step(minute.number, minute.values)
+        values = self._compared(minute)
+        if values is None:
+            return None
+        said = self._detector.step(minute.number, values)
         if self._detector.lines is not None and not is_raised:
-            self._worst = with_minute(self._worst, minute.number, minute.sessions, minute.values)
+            self._worst = with_minute(self._worst, minute.number, minute.sessions, self._goodness(minute.values))
         if said is None:
             return None
         if said.state == "resolved":
@@ -114,6 +124,7 @@ class RuleStream:
     def accept(self, minute: int) -> Alert | None:
         """Learns anew what is usual, from the next minute on; returns the alert that this resolves."""
         self._detector.learn_anew()
+        self._limit = UsualLimit(self._rule.limit)
         self._worst = []
         return self.end(minute)
 
@@ -157,6 +168,7 @@ class RuleStream:
             self._shown_mean(),
             lines is not None and lines.rhythm,
             self._detector.findable_drop(a_day),
+            self._limit.limit,
         )
 
     def to_bytes(self) -> bytes:
@@ -165,6 +177,7 @@ class RuleStream:
             _Row(
                 (self.name.metric, self.name.level, self.name.slice),
                 self._detector.to_bytes(),
+                self._limit,
                 self._first,
                 self._last,
                 self._sessions,
@@ -186,6 +199,7 @@ class RuleStream:
         row = _read_row(state)
         stream = cls(1, rule, StreamName(*row.name))
         stream._detector = WatchedStream.from_bytes(row.detector, _promise(rule))
+        stream._limit = row.limit
         stream._first = row.first
         stream._last = row.last
         stream._sessions = row.sessions
@@ -195,6 +209,26 @@ class RuleStream:
         stream._came = row.came
         stream._is_judged = row.is_judged
         return stream
+
+    def _compared(self, minute: Minute) -> Floats | None:
+        """Returns the values of a minute from 0 to 1, of which a drop is bad; None while the limit is learnt."""
+        rule = self._rule
+        if not rule.has_limit:
+            return minute.values
+        # The mean of huge numbers is not finite.
+        values = np.nan_to_num(minute.values)
+        if rule.learns_limit:
+            self._limit.take(minute.number, minute.sessions, values, rule)
+        if self._limit.limit is None:
+            return None
+        found = beyond(values, self._limit.limit, is_upper=rule.what == "above_limit")
+        return found if rule.bad_direction == "drop" else 1 - found
+
+    def _goodness(self, values: Floats) -> Floats:
+        """Returns values of sessions, of which the smallest are the worst."""
+        rule = self._rule
+        is_high_bad = rule.has_limit and (rule.what == "above_limit") == (rule.bad_direction == "rise")
+        return -values if is_high_bad else values
 
     def _attribution(self, alert: Alert, anchors: AnchorEvidence | None, minute: int) -> Attribution:
         return attribution_of(alert, anchors, minute, self._came, is_judged=self._is_judged)
@@ -223,6 +257,8 @@ class RuleStream:
             alert_id=alert_id(rule.id, stream, change.at),
             rule=rule.id,
             what=rule.what,
+            limit=self._limit.limit,
+            category=rule.category,
             stream=stream,
             state="raised",
             since=moment_of(said.at),
@@ -277,7 +313,8 @@ def moment_of(minute: int) -> datetime:
 
 
 def _promise(rule: AlertRule) -> Promise:
-    return Promise(rule.tolerated_change, rule.days_between_false_alarms, rule.baseline_days)
+    days = rule.baseline_days - learning_days(rule)
+    return Promise(rule.tolerated_change, rule.days_between_false_alarms, days)
 
 
 _read_row = msgspec.msgpack.Decoder(_Row).decode

@@ -35,6 +35,7 @@ class ScoreOutline(msgspec.Struct):
     attempt: int = 0
     not_evaluated_because: str | None = None
     cause: str | None = None
+    category: str | None = None
     judge: str | None = None
     app_name: _Short | None = None
     agent_name: _Short | None = None

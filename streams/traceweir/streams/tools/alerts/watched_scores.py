@@ -47,7 +47,7 @@ class WatchedScore:
     """Minutes since 1970 of its `occurred_at`."""
     session: str
     value: float
-    """From 0 to 1; a drop of it is bad."""
+    """As `watched_value` returns it."""
     suspects: tuple[str | None, ...]
     """Values of the fields `SUSPECTS`."""
 
@@ -60,7 +60,7 @@ class Minute(NamedTuple):
     sessions: Sequence[str]
     """The sessions that count in it; there can be none."""
     values: Floats
-    """A value of each, from 0 to 1; a drop of it is bad."""
+    """A value of each: from 0 to 1, where a drop is bad; or a number, if the rule has a limit."""
     suspects: Collection[tuple[str | None, ...]]
     """Values of the fields `SUSPECTS` of its scores, also of those whose session does not count."""
 
@@ -90,6 +90,8 @@ class Watchable(Protocol):
     def not_evaluated_because(self) -> str | None: ...
     @property
     def cause(self) -> str | None: ...
+    @property
+    def category(self) -> str | None: ...
     @property
     def app_name(self) -> str | None: ...
     @property
@@ -218,7 +220,10 @@ def fits(score: Watchable, rule: AlertRule) -> bool:
 
 
 def watched_value(score: Watchable, rule: AlertRule) -> float | str:
-    """Returns the value of a score, turned so that a drop is bad, or why it has none."""
+    """Returns the value of a score, or why it has none.
+
+    It is from 0 to 1, and turned so that a drop is bad; if the rule has a limit, it is the number that the score has.
+    """
     if score.not_evaluated_because == "sampled_out" or score.cause == "settling":
         return "sampled out, or asked later"
     if rule.what == "not_evaluated":
@@ -229,6 +234,12 @@ def watched_value(score: Watchable, rule: AlertRule) -> float | str:
         if not 0 <= score.value <= 1:
             return "off the scale: a mean is watched of values from 0 to 1"
         value = score.value
+    elif rule.has_limit:
+        return score.value
+    elif rule.what == "category":
+        if score.category is None:
+            return "without a category"
+        value = float(score.category == rule.category)
     else:
         reported = reported_status(score.metric, score.status, score.threshold)
         if reported not in {"PASSED", "FAILED"}:

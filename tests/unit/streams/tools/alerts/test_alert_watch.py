@@ -287,7 +287,7 @@ def test_a_partition_far_ahead_of_others_waits() -> None:
 
 def test_a_state_of_another_form_is_refused_with_the_way_out() -> None:
     rows = {key: row for key, row in watched().cut(LogPlace()).rows if row is not None}
-    head = rows[b"head"].replace(b"\xa6format\x01", b"\xa6format\x02")
+    head = rows[b"head"].replace(b"\xa6format\x02", b"\xa6format\x01")
     assert head != rows[b"head"]
-    with pytest.raises(StateFormatError, match="has the format 2, and this version of Traceweir reads 1"):
+    with pytest.raises(StateFormatError, match="has the format 1, and this version of Traceweir reads 2"):
         AlertWatch().load({b"head": head})

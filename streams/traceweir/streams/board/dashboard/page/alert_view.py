@@ -17,7 +17,14 @@ SHORTEST_SIDE = timedelta(days=1)
 """The least time before a change that is compared with the time after it."""
 OF_LABEL = "labels."
 """What the name of a dimension begins with that is a label of scores."""
-WATCHED = {"pass_rate": "pass rate", "mean": "mean", "not_evaluated": "share not scored"}
+WATCHED = {
+    "pass_rate": "pass rate",
+    "mean": "mean",
+    "not_evaluated": "share not scored",
+    "above_limit": "share above the limit",
+    "below_limit": "share below the limit",
+    "category": "share of a category",
+}
 """What a rule watches, as pages call it."""
 
 
@@ -70,6 +77,9 @@ def alert_view(alert: Alert, filters: Filters, now: datetime) -> AlertView:
             "pass_rate": {"status": "FAILED"},
             "not_evaluated": {"status": "NOT_EVALUATED"},
             "mean": {"order": order},
+            "above_limit": {"order": order},
+            "below_limit": {"order": "lowest" if rises else "highest"},
+            "category": {},
         }[alert.what],
     }
     return AlertView(
