@@ -12,16 +12,19 @@ import aiohttp
 import pytest
 from confluent_kafka import Producer
 from standardwebhooks import Webhook
+from tests.support.alerts import make_alert, resolved
 from tests.support.dlq import Dlq
 from tests.support.exporting import LIMIT_S, SECRET, Clock, export_process, exporter_settings, webhook_exporting
 from tests.support.http_target import HttpTarget, Request, Said, http_target
 from tests.support.metrics import samples
 from tests.support.results import make_score, put_scores
 
+from traceweir.schemas.alert import Alert
 from traceweir.schemas.score import Score
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.partitioner import partition_of
 from traceweir.streams.tools.export.errors import ExportError
+from traceweir.streams.tools.export.webhook_event import EventType
 from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
 
 pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("restored_fetcher")]
@@ -342,3 +345,69 @@ async def test_a_replay_of_more_scores_than_memory_holds_is_sent_whole(
             await target.until(accepted(21))
     assert ended.out == b"20 dead letters sent: 20 to traceweir.export-waiting\n"
     assert [told(request)[2] for request in target.accepted[1:]] == list(range(20))
+
+
+def put_alerts(settings: Settings, *alerts: Alert) -> None:
+    producer = Producer({"bootstrap.servers": settings.kafka_bootstrap_servers, "log_level": 0})
+    for alert in alerts:
+        key = alert.alert_id.encode()
+        producer.produce("traceweir.alerts", alert.wire(), key, partition_of(key, 4))
+    assert producer.flush(30) == 0
+
+
+def alert_of(request: Request) -> tuple[str, str, str]:
+    """Returns metric, type and verdict of the event of an alert whose signature is right."""
+    event = Webhook(SECRET).verify(request.body, dict(request.headers))
+    return event["data"]["stream"]["metric"], event["type"].rpartition(".")[2], event["data"]["verdict"]
+
+
+async def test_alerts_are_sent_in_their_order_and_wait_survive_a_crash_and_are_replayed_as_scores_are(
+    settings: Settings, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """The receiver refuses one record for good, and has an error of its own for another alert until the crash."""
+    bad, good = make_alert("bad"), make_alert("good")
+    again = good.model_copy(update={"verdict": "judge"})
+    put_alerts(settings, bad, resolved(bad), good, again, resolved(again))
+    put(settings, make_score())
+    refused, failing = {("good", "raised", "judge")}, {"bad"}
+
+    def answer(request: Request) -> Said:
+        event = alert_of(request)
+        return Said(422) if event in refused else Said(500) if event[0] in failing else Said()
+
+    dlq, clock = Dlq(settings.kafka_bootstrap_servers, "traceweir.", capfdbinary), Clock(600)
+    events: list[EventType] = ["alert_raised", "alert_resolved"]
+    async with http_target(answer) as target:
+        async with webhook_exporting(settings, target.url, events=events, now=clock) as exporter:
+            await target.until(lambda each: len(each.accepted) >= 2 and len(each.arrived) >= 5)
+            exporter.crash()
+        failing.clear()
+        refused.clear()
+        async with webhook_exporting(settings, target.url, events=events, now=clock):
+            await target.until(accepted(4))
+            listed = await asyncio.to_thread(dlq, "list", "--stage", "export", "--json")
+            ended = await asyncio.to_thread(dlq, "replay", "--stage", "export")
+            await target.until(accepted(5))
+    arrived = [alert_of(request) for request in target.accepted]
+    assert arrived[:2] == [("good", "raised", "unknown"), ("good", "resolved", "judge")]
+    assert arrived[2:] == [
+        ("bad", "raised", "unknown"),
+        ("bad", "resolved", "unknown"),
+        ("good", "raised", "judge"),
+    ]
+    (letter,) = listed.lines
+    assert (letter["reason"], letter["topic"]) == ("refused", "traceweir.alerts")
+    assert (ended.code, ended.out) == (0, b"1 dead letter sent: 1 to traceweir.export-waiting\n")
+
+
+async def test_the_command_reads_alerts_in_a_group_of_its_own(settings: Settings) -> None:
+    put_alerts(settings, make_alert())
+    put(settings, make_score())
+    async with http_target() as target:
+        variables = {"TRACEWEIR_WEBHOOK_URL": target.url, "TRACEWEIR_WEBHOOK_SECRET": SECRET}
+        with export_process(settings, "webhook", "--event", "alert_raised", **variables) as running:
+            await target.until(accepted(1))
+            running.send_signal(signal.SIGTERM)
+            _, log = await asyncio.to_thread(running.communicate, timeout=LIMIT_S)
+    assert (running.returncode, b"consumer group traceweir.export-webhook-alerts" in log) == (0, True), log.decode()
+    assert [alert_of(request)[1] for request in target.accepted] == ["raised"]

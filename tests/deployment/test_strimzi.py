@@ -34,7 +34,12 @@ OTHERS = {
     "traceweir-eval": ("eval", []),
     "traceweir-export": (
         "export",
-        ["traceweir.export-otlp", "traceweir.export-otlp-traces", "traceweir.export-webhook"],
+        [
+            "traceweir.export-otlp",
+            "traceweir.export-otlp-traces",
+            "traceweir.export-webhook",
+            "traceweir.export-webhook-alerts",
+        ],
     ),
     "traceweir-label": ("label", []),
     "traceweir-replay": ("replay", []),

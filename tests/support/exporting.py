@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from tests.support.scoring import NOW
 
@@ -20,8 +21,10 @@ from traceweir.streams.tools.export.otlp_environment import read_otlp_environmen
 from traceweir.streams.tools.export.otlp_target import OtlpTarget
 from traceweir.streams.tools.export.problems import ProblemLog
 from traceweir.streams.tools.export.relay import Relay
-from traceweir.streams.tools.export.webhook_event import EventType
+from traceweir.streams.tools.export.source import ExportSource, alerts_of, scores_of
+from traceweir.streams.tools.export.webhook_event import OF_ALERTS, EventType, alert_events, score_events
 from traceweir.streams.tools.export.webhook_target import WebhookTarget
+from traceweir.streams.tools.results.reader import FoundScore
 from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.worker.kafka.topic_admin import create_topics
 
@@ -74,7 +77,7 @@ async def exporting(
     stop_within_s: float = 10.0,
     lost_after_s: float = 60.0,
     now: Callable[[], datetime] = utc_now,
-) -> AsyncIterator[Relay]:
+) -> AsyncIterator[Relay[FoundScore]]:
     """Runs an exporter within the block, and then stops it in order."""
     environment = read_otlp_environment({"OTEL_EXPORTER_OTLP_ENDPOINT": url}, "logs")
     stop, problems = asyncio.Event(), ProblemLog("traceweir.results", lambda: 0.0)
@@ -90,7 +93,14 @@ async def exporting(
             sleep=at_once,
         )
         relay = Relay(
-            settings, target, group=group, problems=problems, only_new=only_new, lost_after_s=lost_after_s, now=now
+            settings,
+            scores_of(settings.topics),
+            target,
+            group=group,
+            problems=problems,
+            only_new=only_new,
+            lost_after_s=lost_after_s,
+            now=now,
         )
         running = asyncio.create_task(relay.run(stop, stop_within_s))
         try:
@@ -115,7 +125,7 @@ class Clock:
 class Exporter:
     """An exporter that runs."""
 
-    relay: Relay
+    relay: Relay[Any]
     running: asyncio.Task[None]
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -137,20 +147,21 @@ async def webhook_exporting(
     version: str = "1",
 ) -> AsyncIterator[Exporter]:
     """Runs `export webhook` within the block, and then stops it in order."""
-    stop, problems = asyncio.Event(), ProblemLog("traceweir.results", lambda: 0.0)
+    of_alerts = OF_ALERTS.issuperset(events)
+    source: ExportSource[Any] = (alerts_of if of_alerts else scores_of)(settings.topics)
+    event: Any = (alert_events if of_alerts else score_events)(events, metrics, "redacted")
+    stop, problems = asyncio.Event(), ProblemLog(source.topic, lambda: 0.0, source.what)
     async with HttpPost(f"{url}/hook", timeout_s=10.0, connections=connections) as post:
-        target = WebhookTarget(
+        target: WebhookTarget[Any] = WebhookTarget(
             post,
             [SECRET],
-            events=events,
-            metrics=metrics,
-            content="redacted",
+            event=event,
             version=version,
             problems=problems,
             now=utc_now,
             connections=connections,
         )
-        relay = Relay(settings, target, group=group, problems=problems, now=now)
+        relay = Relay(settings, source, target, group=group, problems=problems, now=now)
         exporter = Exporter(relay, asyncio.create_task(relay.run(stop, 10.0)))
         exporter.running.add_done_callback(lambda _: exporter.ended.set())
         try:

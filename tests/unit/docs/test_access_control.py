@@ -79,10 +79,10 @@ def test_a_replay_writes_the_inputs_and_its_marks_and_reads_the_originals() -> N
     assert {topic for topic, (write, _, _) in ROWS.items() if "replay" in write} == written
 
 
-def test_an_exporter_reads_scores_and_what_waits_and_writes_what_its_target_has_not_taken() -> None:
+def test_an_exporter_reads_scores_alerts_and_what_waits_and_writes_what_its_target_has_not_taken() -> None:
     written = {TOPICS.dead_letters, TOPICS.export_waiting, exports_topic(DEFAULT_PREFIX)}
     assert {topic for topic, (write, _, _) in ROWS.items() if "export" in write} == written
-    read = {TOPICS.results, TOPICS.export_waiting, exports_topic(DEFAULT_PREFIX)}
+    read = {TOPICS.results, TOPICS.alerts, TOPICS.export_waiting, exports_topic(DEFAULT_PREFIX)}
     assert {topic for topic, (_, read, _) in ROWS.items() if "export" in read} == read
 
 

@@ -9,7 +9,8 @@ import typer
 from traceweir.streams.cli.command_app import CommandApp
 
 export_app = CommandApp(
-    help="Send scores and decisions to other systems: an OpenTelemetry backend, or a webhook.", no_args_is_help=True
+    help="Send scores, decisions and alerts to other systems: an OpenTelemetry backend, or a webhook.",
+    no_args_is_help=True,
 )
 
 Group = Annotated[
@@ -17,7 +18,8 @@ Group = Annotated[
     typer.Option(
         "--group",
         metavar="NAME",
-        help="Consumer group, which keeps what was sent. [default: PREFIX, then export- and the command's name]",
+        help="Consumer group, which keeps what was sent. [default: PREFIX, then export- and the command's name; of alerts "
+        "export-webhook-alerts]",
         show_default=False,
     ),
 ]
@@ -73,8 +75,9 @@ def webhook(
         list[str],
         typer.Option(
             "--event",
-            metavar="<decision|failed|passed|informational|not_evaluated>",
-            help="What is sent: decisions of the gate, and scores by their status. Several are allowed.",
+            metavar="<decision|failed|passed|informational|not_evaluated|alert_raised|alert_resolved>",
+            help="What is sent: decisions of the gate, and scores by their status; or alerts, by a command of their own. "
+            "Several are allowed.",
         ),
     ] = ["decision", "failed"],  # noqa: B006  # typer copies it
     metrics: Annotated[
@@ -84,10 +87,10 @@ def webhook(
     only_new: OnlyNew = False,
     port: Port = None,
 ) -> None:
-    """Post decisions of the gate and failed scores to a webhook, until SIGTERM or Ctrl-C.
+    """Post decisions of the gate and failed scores, or alerts, to a webhook, until SIGTERM or Ctrl-C.
 
     `TRACEWEIR_WEBHOOK_URL` names the receiver, and `TRACEWEIR_WEBHOOK_SECRET` signs each event, as Standard Webhooks has
-    it. Each event arrives at least once, with the same id, and in the order of its session. One that the receiver does not
+    it. Each event arrives at least once, with the same id, and in the order of its session or alert. One that the receiver does not
     take is sent again for three days (`TRACEWEIR_EXPORT_GIVE_UP_AFTER_S`), and is then a dead letter, which `traceweir dlq
     replay --stage export` sends again. `TRACEWEIR_EXPORT_CONTENT` decides about texts. Exit code 1: Kafka or a topic cannot
     be used, or the receiver refuses everything, or this command (401, 403, 404, 410). 2: options or environment cannot be

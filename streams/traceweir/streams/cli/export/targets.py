@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Collection, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.metadata import version
 
 from traceweir.schemas.text import printable
@@ -16,7 +16,15 @@ from traceweir.streams.tools.export.otlp_environment import Signal, read_otlp_en
 from traceweir.streams.tools.export.otlp_target import OtlpTarget
 from traceweir.streams.tools.export.problems import ProblemLog
 from traceweir.streams.tools.export.run import default_group, run_export
-from traceweir.streams.tools.export.webhook_event import EVENT_TYPES, EventType
+from traceweir.streams.tools.export.source import Found, alerts_of, scores_of
+from traceweir.streams.tools.export.webhook_event import (
+    EVENT_TYPES,
+    OF_ALERTS,
+    EventType,
+    WebhookEvent,
+    alert_events,
+    score_events,
+)
 from traceweir.streams.tools.export.webhook_target import WebhookTarget
 
 
@@ -51,14 +59,14 @@ def export_otlp(signal: Signal, *, group: str | None, only_new: bool, port: int 
             )
 
     name = default_group(settings.topic_prefix, "otlp" if signal == "logs" else "otlp-traces")
-    run_export(settings, target, group=group or name, only_new=only_new, port=port)
+    run_export(settings, scores_of(settings.topics), target, group=group or name, only_new=only_new, port=port)
 
 
 def read_event_types(names: Sequence[str]) -> frozenset[EventType]:
     """Returns the kinds of events that a webhook gets.
 
     Raises:
-        ValueError: there is no such kind.
+        ValueError: there is no such kind, or the kinds are of two topics.
 
     >>> sorted(read_event_types(["failed", "decision"]))
     ['decision', 'failed']
@@ -66,13 +74,15 @@ def read_event_types(names: Sequence[str]) -> frozenset[EventType]:
     for name in names:
         if name not in EVENT_TYPES:
             raise ValueError(f"{printable(name, 80)!r} is no kind of event; choose from {', '.join(EVENT_TYPES)}")
+    if OF_ALERTS.intersection(names) and not OF_ALERTS.issuperset(names):
+        raise ValueError("scores and alerts are two topics; run one command for each of them")
     return frozenset(kind for kind in EVENT_TYPES if kind in names)
 
 
 def export_webhook(
     events: Collection[EventType], metrics: Collection[str], *, group: str | None, only_new: bool, port: int | None
 ) -> None:
-    """Posts decisions and scores to a webhook until SIGTERM or Ctrl-C.
+    """Posts decisions and scores, or alerts, to a webhook until SIGTERM or Ctrl-C.
 
     Raises:
         InvalidSettingsError: the environment cannot be used.
@@ -90,22 +100,42 @@ def export_webhook(
             "`openssl rand -base64 32` makes"
         )
 
-    @asynccontextmanager
-    async def target(problems: ProblemLog) -> AsyncIterator[WebhookTarget]:
-        async with HttpPost(
-            url.get_secret_value(), timeout_s=settings.webhook_timeout_s, connections=settings.webhook_connections
-        ) as post:
-            yield WebhookTarget(
-                post,
-                secrets.get_secret_value().split(" "),
-                events=events,
-                metrics=metrics,
-                content=settings.export_content,
-                version=version("traceweir"),
-                problems=problems,
-                now=utc_now,
-                connections=settings.webhook_connections,
-            )
+    def opened(
+        event: Callable[[Found], WebhookEvent | None],
+    ) -> Callable[[ProblemLog], AbstractAsyncContextManager[WebhookTarget[Found]]]:
+        @asynccontextmanager
+        async def target(problems: ProblemLog) -> AsyncIterator[WebhookTarget[Found]]:
+            async with HttpPost(
+                url.get_secret_value(), timeout_s=settings.webhook_timeout_s, connections=settings.webhook_connections
+            ) as post:
+                yield WebhookTarget(
+                    post,
+                    secrets.get_secret_value().split(" "),
+                    event=event,
+                    version=version("traceweir"),
+                    problems=problems,
+                    now=utc_now,
+                    connections=settings.webhook_connections,
+                )
 
-    name = default_group(settings.topic_prefix, "webhook")
-    run_export(settings, target, group=group or name, only_new=only_new, port=port)
+        return target
+
+    content = settings.export_content
+    if OF_ALERTS.issuperset(events):
+        run_export(
+            settings,
+            alerts_of(settings.topics),
+            opened(alert_events(events, metrics, content)),
+            group=group or default_group(settings.topic_prefix, "webhook-alerts"),
+            only_new=only_new,
+            port=port,
+        )
+        return
+    run_export(
+        settings,
+        scores_of(settings.topics),
+        opened(score_events(events, metrics, content)),
+        group=group or default_group(settings.topic_prefix, "webhook"),
+        only_new=only_new,
+        port=port,
+    )

@@ -16,6 +16,8 @@ from typing import Literal, NamedTuple
 
 from aiokafka.errors import KafkaError, ProducerFenced
 
+from traceweir.schemas.alert import Alert
+from traceweir.schemas.base import WireModel
 from traceweir.schemas.dead_letter import FIRST_PLACE, KEPT_BYTES, PREFIX, REPLAY, REPLAYED
 from traceweir.schemas.score import Score
 from traceweir.streams.base.settings import Settings
@@ -142,7 +144,7 @@ def resend(found: FoundDeadLetter, topics: Topics, partitions: int) -> Output:
 
     A record of an added partition goes to the partition whose worker has read it. A record of the topic `strays` or
     `spans` goes to the topic that it was first read from, on its home partition, because only workers write to these
-    topics. A score that an exporter has not delivered goes to the topic on which the scores of this exporter wait. The new
+    topics. A score or alert that an exporter has not delivered goes to the topic on which those of this exporter wait. The new
     timestamp is the time of sending: with its original timestamp the record would be `late` because of its age alone. A
     header carries the original timestamp.
 
@@ -162,13 +164,16 @@ def resend(found: FoundDeadLetter, topics: Topics, partitions: int) -> Output:
         raise NotReplayable(f"its key and headers were left out ({letter.left_out} bytes); they are at {place}")
     topic = letter.topic
     key = letter.key
-    if topic == topics.results and letter.group is not None and letter.timestamp is not None:
+    if topic in (topics.results, topics.alerts) and letter.group is not None and letter.timestamp is not None:
+        sent: type[WireModel] = Score if topic == topics.results else Alert
         topic = topics.export_waiting
         key = export_waiting_key(letter.group, letter.offset, letter.timestamp)
         try:
-            Score.model_validate_json(letter.value or b"")
+            sent.model_validate_json(letter.value or b"")
         except ValueError:
-            raise NotReplayable("its value is no score, which an exporter could not send; mend the value") from None
+            raise NotReplayable(
+                f"its value is no {sent.__name__.lower()}, which an exporter could not send; mend the value"
+            ) from None
     if topic in (topics.strays, topics.spans):
         if letter.origin is None:
             raise NotReplayable(

@@ -5,25 +5,25 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from contextlib import suppress
+from typing import Any, Generic, Protocol
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import CommitFailedError, IllegalStateError
 
-from traceweir.schemas.score import Score
 from traceweir.streams.base.stages.base import Output
 from traceweir.streams.tools.export.acceptance import Acceptance
 from traceweir.streams.tools.export.checkpoints import ExportTransactions
 from traceweir.streams.tools.export.not_taken import Delivered
 from traceweir.streams.tools.export.positions import Positions
 from traceweir.streams.tools.export.readiness import Readiness
+from traceweir.streams.tools.export.source import ExportSource, Found, Sent
 from traceweir.streams.tools.export.undelivered import Undelivered
-from traceweir.streams.tools.results.reader import FoundScore
 
 log = logging.getLogger(__name__)
 
 
-class Target(Protocol):
+class Target(Protocol[Sent]):
     """Takes scores to another system."""
 
     max_records: int
@@ -34,7 +34,7 @@ class Target(Protocol):
         """Whether the target takes what it is sent."""
         ...
 
-    async def deliver(self, scores: Sequence[FoundScore]) -> Delivered:
+    async def deliver(self, scores: Sequence[Sent]) -> Delivered:
         """Sends scores, and returns which of them the target has not taken.
 
         Raises:
@@ -43,10 +43,11 @@ class Target(Protocol):
         ...
 
 
-class Forwarding:
+class Forwarding(Generic[Found]):
     """Sends scores, new ones and those that wait.
 
     Args:
+        source: What the records are.
         target: Where the scores go.
         undelivered: What waits.
         checkpoints: Commits.
@@ -56,12 +57,14 @@ class Forwarding:
 
     def __init__(
         self,
-        target: Target,
-        undelivered: Undelivered,
+        source: ExportSource[Found],
+        target: Target[Found],
+        undelivered: Undelivered[Found],
         checkpoints: ExportTransactions,
         positions: Positions,
         readiness: Readiness,
     ) -> None:
+        self._source = source
         self._target = target
         self._undelivered = undelivered
         self._checkpoints = checkpoints
@@ -82,7 +85,7 @@ class Forwarding:
             ExportError: the target does not fit.
             KafkaError: the commit failed.
         """
-        scores = list(_scores(found))
+        scores = list(self._scores(found))
         free, behind = self._undelivered.split(scores)
         delivered = await self._target.deliver(free) if free else Delivered(())
         settled = self._undelivered.settle_new(delivered.not_taken, behind)
@@ -91,7 +94,7 @@ class Forwarding:
         offsets = {place: records[-1].offset + 1 for place, records in found.items()}
         await self._write(consumer, settled.outputs, offsets, settled.counts + counts)
 
-    async def send_again(self, consumer: AIOKafkaConsumer, due: Sequence[FoundScore]) -> None:
+    async def send_again(self, consumer: AIOKafkaConsumer, due: Sequence[Found]) -> None:
         """Sends scores that wait.
 
         Args:
@@ -128,13 +131,9 @@ class Forwarding:
         except (CommitFailedError, IllegalStateError):
             log.info("partitions moved to another process of the group before its offsets; their scores are sent again")
 
-
-def _scores(found: Mapping[TopicPartition, Sequence[Any]]) -> Iterator[FoundScore]:
-    """Yields the scores of records; the others are left out."""
-    for place, records in found.items():
-        for record in records:
-            try:
-                score = Score.model_validate_json(record.value or b"")
-            except ValueError:
-                continue
-            yield FoundScore(record.timestamp, place.partition, record.offset, score, record.value)
+    def _scores(self, found: Mapping[TopicPartition, Sequence[Any]]) -> Iterator[Found]:
+        """Yields the scores of records; the others are left out."""
+        for place, records in found.items():
+            for record in records:
+                with suppress(ValueError):
+                    yield self._source.read(record.timestamp, place.partition, record.offset, record.value or b"")

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from traceweir.streams.tools.export.answers import Later, Refused
-from traceweir.streams.tools.results.reader import FoundScore
+from traceweir.streams.tools.export.source import FoundRecord
 
 
 class NotTaken(NamedTuple):
     """A score that a target has not taken."""
 
-    found: FoundScore
+    found: FoundRecord
     because: Later | Refused
     """Whether it can be sent again later, or is refused however often it is sent."""
 

@@ -17,19 +17,20 @@ log = logging.getLogger(__name__)
 
 
 class Positions:
-    """Where a consumer group stands on `results`, from `open` to `close`.
+    """Where a consumer group stands on a topic, from `open` to `close`.
 
     Args:
         settings: Where Kafka is.
+        topic: The topic.
         group: The consumer group.
         only_new: Whether a group without offsets begins with the next record, in place of the oldest one.
     """
 
-    def __init__(self, settings: Settings, group: str, *, only_new: bool) -> None:
+    def __init__(self, settings: Settings, topic: str, group: str, *, only_new: bool) -> None:
         self._settings = settings
         self._group = group
         self._only_new = only_new
-        self._topic = settings.topics.results
+        self._topic = topic
         self._kept = KeptOffsets(settings, group)
         self.offsets: dict[TopicPartition, int] = {}
         """The offset of the group by partition, of those that have a position."""

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 
 from traceweir.schemas.text import printable
-from traceweir.streams.tools.results.reader import FoundScore
+from traceweir.streams.tools.export.source import FoundRecord
 
 log = logging.getLogger(__name__)
 
@@ -21,11 +21,13 @@ class ProblemLog:
     """Logs troubles and losses.
 
     Args:
-        topic: The topic from which scores are read.
+        topic: The topic from which records are read.
+        what: What a record is, such as `score`.
         clock: Seconds of a monotonic clock.
     """
 
-    def __init__(self, topic: str, clock: Callable[[], float]) -> None:
+    def __init__(self, topic: str, clock: Callable[[], float], what: str = "score") -> None:
+        self._what = what
         self._topic = topic
         self._clock = clock
         self._next_trouble_s = self._next_losses_s = self._next_rejection_s = self._next_full_s = -math.inf
@@ -42,7 +44,7 @@ class ProblemLog:
         )
         self._unlogged_troubles = 0
 
-    def lost(self, found: FoundScore, reason: str) -> None:
+    def lost(self, found: FoundRecord, reason: str) -> None:
         """Warns that a score is a dead letter, with its place, under which it is still on the topic of the scores."""
         if self._clock() >= self._next_losses_s:
             if self._losses > MOST_LOSSES_LOGGED:
@@ -52,9 +54,8 @@ class ProblemLog:
         self._losses += 1
         if self._losses <= MOST_LOSSES_LOGGED:
             log.warning(
-                "the score %s of metric %s at %s[%d] offset %d is a dead letter: %s",
-                printable(found.score.result_id, 100), printable(found.score.metric, 100), self._topic, found.partition,
-                found.offset, reason,
+                "the %s of %s at %s[%d] offset %d is a dead letter: %s",
+                self._what, printable(found.key, 100), self._topic, found.partition, found.offset, reason,
             )  # fmt: skip
 
     def no_score(self, partition: int, offset: int) -> None:

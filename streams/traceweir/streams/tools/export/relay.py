@@ -1,4 +1,4 @@
-"""Reads scores in a consumer group, gives them to a target batch by batch, and commits what the target has dealt with.
+"""Reads scores, or alerts, in a consumer group, gives them to a target batch by batch, and commits what the target has dealt with.
 
 The offsets are in Kafka, and move only after the target has dealt with a whole batch, together with what it has not
 taken. The topic `exports` keeps them for the case that no process of the group runs for so long that Kafka removes them.
@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from datetime import datetime
+from typing import Generic
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.errors import (
@@ -36,6 +37,7 @@ from traceweir.streams.tools.export.group_consumer import group_consumer
 from traceweir.streams.tools.export.positions import Positions
 from traceweir.streams.tools.export.problems import ProblemLog
 from traceweir.streams.tools.export.readiness import Readiness
+from traceweir.streams.tools.export.source import ExportSource, Found
 from traceweir.streams.tools.export.undelivered import Undelivered
 from traceweir.streams.tools.export.waiting_topic import WaitingTopic
 from traceweir.streams.worker.kafka.consumer_tasks import ConsumerTaskEndedError
@@ -54,11 +56,12 @@ RETRY_AFTER_S = (1.0, 2.0, 5.0, 10.0)
 """Seconds until Kafka is tried again, by the number of failures so far; then the last of them."""
 
 
-class Relay:
-    """Brings the scores of the topic `results` to a target, until it is told to stop.
+class Relay(Generic[Found]):
+    """Brings the scores of a topic to a target, until it is told to stop.
 
     Args:
         settings: Where Kafka is.
+        source: What is read; `score` in names stands for one of its records.
         target: Where the scores go.
         group: The consumer group, which keeps the offsets.
         problems: Logs what fails.
@@ -70,7 +73,8 @@ class Relay:
     def __init__(
         self,
         settings: Settings,
-        target: Target,
+        source: ExportSource[Found],
+        target: Target[Found],
         *,
         group: str,
         problems: ProblemLog,
@@ -82,12 +86,14 @@ class Relay:
         self._settings = settings
         self._target = target
         self._group = group
-        self._topic = settings.topics.results
+        self._topic = source.topic
         self._problems = problems
         self._batch = BatchInWork()
         self._checkpoints = ExportTransactions(settings, group)
-        self._undelivered = Undelivered(settings, WaitingTopic(settings, group), problems, now)
-        self._positions = Positions(settings, group, only_new=only_new)
+        self._undelivered = Undelivered(
+            settings, source, WaitingTopic(settings, group, source.key_field), problems, now
+        )
+        self._positions = Positions(settings, source.topic, group, only_new=only_new)
         self._known: set[int] = set()
         """The partitions whose waiting scores are known; none from the moment on at which partitions begin to move."""
         self._assigned: frozenset[TopicPartition] | None = None
@@ -97,7 +103,9 @@ class Relay:
         self._removed = 0
         self.readiness = Readiness()
         """How far this exporter has come with Kafka."""
-        self._forwarding = Forwarding(target, self._undelivered, self._checkpoints, self._positions, self.readiness)
+        self._forwarding = Forwarding(
+            source, target, self._undelivered, self._checkpoints, self._positions, self.readiness
+        )
 
     @property
     def counts(self) -> Counter[str]:
@@ -127,7 +135,7 @@ class Relay:
             ExportError: at the start the topic was missing or wrong; or the target does not fit.
         """
         topics = self._settings.topics
-        names = [topics.results, topics.export_waiting, topics.dead_letters]
+        names = [self._topic, topics.export_waiting, topics.dead_letters]
         if problems := await in_request_thread(check_partitions, self._settings, names):
             raise ExportError("\n".join(problems))
         read_as_parsed(())
@@ -271,7 +279,7 @@ class Relay:
 class _Ownership(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped
     """Ends the batch in work before partitions move, so that no other process sends later scores of its sessions first."""
 
-    def __init__(self, relay: Relay) -> None:
+    def __init__(self, relay: Relay[Found]) -> None:
         self._relay = relay
 
     async def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from time import monotonic
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from traceweir.streams.base.process_log import log_to_stderr
 from traceweir.streams.base.process_setup import event_loop
@@ -17,6 +17,7 @@ from traceweir.streams.tools.export.forwarding import Target
 from traceweir.streams.tools.export.pages import ReportedTarget, exporter_health
 from traceweir.streams.tools.export.problems import ProblemLog
 from traceweir.streams.tools.export.relay import Relay
+from traceweir.streams.tools.export.source import ExportSource, Found, Sent
 from traceweir.streams.worker.runtime.activity import in_key_values
 from traceweir.streams.worker.runtime.health import bind
 
@@ -27,11 +28,11 @@ STOP_WITHIN_S = 10.0
 """Seconds that the scores in work have after a stop signal; then they are left, and sent after the next start."""
 
 
-class ReportingTarget(Target, ReportedTarget, Protocol):
+class ReportingTarget(Target[Sent], ReportedTarget, Protocol[Sent]):
     """A target that counts what it has done, and says whether it takes anything."""
 
 
-OpenTarget = Callable[[ProblemLog], AbstractAsyncContextManager[ReportingTarget]]
+OpenTarget: TypeAlias = Callable[[ProblemLog], AbstractAsyncContextManager[ReportingTarget[Found]]]
 """Opens a target; its block closes the connections."""
 
 
@@ -45,12 +46,19 @@ def default_group(prefix: str, name: str) -> str:
 
 
 def run_export(
-    settings: Settings, open_target: OpenTarget, *, group: str, only_new: bool, port: int | None = None
+    settings: Settings,
+    source: ExportSource[Found],
+    open_target: OpenTarget[Found],
+    *,
+    group: str,
+    only_new: bool,
+    port: int | None = None,
 ) -> None:
     """Exports until SIGTERM or Ctrl-C.
 
     Args:
         settings: Where Kafka is.
+        source: What is read.
         open_target: Opens the target.
         group: The consumer group, which keeps the offsets.
         only_new: Whether a group without offsets begins with the next score, in place of the oldest one.
@@ -63,10 +71,18 @@ def run_export(
     """
     log_to_stderr(settings.log_options)
     with asyncio.Runner(loop_factory=event_loop()) as runner:
-        runner.run(_run(settings, open_target, group, only_new=only_new, port=port))
+        runner.run(_run(settings, source, open_target, group, only_new=only_new, port=port))
 
 
-async def _run(settings: Settings, open_target: OpenTarget, group: str, *, only_new: bool, port: int | None) -> None:
+async def _run(
+    settings: Settings,
+    source: ExportSource[Found],
+    open_target: OpenTarget[Found],
+    group: str,
+    *,
+    only_new: bool,
+    port: int | None,
+) -> None:
     taken = bind(settings.web_host, port, named="--port") if port is not None else None
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -74,13 +90,13 @@ async def _run(settings: Settings, open_target: OpenTarget, group: str, *, only_
         # Windows; there Ctrl-C cancels this coroutine.
         with suppress(NotImplementedError):
             loop.add_signal_handler(number, stop.set)
-    problems = ProblemLog(settings.topics.results, monotonic)
+    problems = ProblemLog(source.topic, monotonic, source.what)
     async with open_target(problems) as target:
-        relay = Relay(settings, target, group=group, problems=problems, only_new=only_new)
+        relay = Relay(settings, source, target, group=group, problems=problems, only_new=only_new)
         pages: AbstractAsyncContextManager[object] = (
             nullcontext() if taken is None else exporter_health(taken, group, relay, target, stop)
         )
-        log.info("reading %s in the consumer group %s", settings.topics.results, group)
+        log.info("reading %s in the consumer group %s", source.topic, group)
 
         def counts() -> dict[str, int]:
             return dict(sorted((relay.counts + target.counts).items()))
@@ -91,10 +107,10 @@ async def _run(settings: Settings, open_target: OpenTarget, group: str, *, only_
                 await relay.run(stop, STOP_WITHIN_S)
         finally:
             logging_counts.cancel()
-            log.info("since the start: %s", in_key_values(counts()) or "no score")
+            log.info("since the start: %s", in_key_values(counts()) or f"no {source.what}")
 
 
-async def _log_counts(relay: Relay, counts: Callable[[], dict[str, int]]) -> None:
+async def _log_counts(relay: Relay[Found], counts: Callable[[], dict[str, int]]) -> None:
     former: dict[str, int] = {}
     while True:
         await asyncio.sleep(LOG_EVERY_S)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Generic, NamedTuple
 
 from traceweir.schemas.dead_letter import DeadLetter, Reason
 from traceweir.streams.base.settings import Settings
@@ -19,10 +19,10 @@ from traceweir.streams.base.stages.base import Output
 from traceweir.streams.tools.export.answers import Refused
 from traceweir.streams.tools.export.not_taken import NotTaken
 from traceweir.streams.tools.export.problems import ProblemLog
+from traceweir.streams.tools.export.source import ExportSource, Found, FoundRecord
 from traceweir.streams.tools.export.waiting import Load, WaitingScores
 from traceweir.streams.tools.export.waiting_score import Place, WaitingScore
 from traceweir.streams.tools.export.waiting_topic import WaitingTopic
-from traceweir.streams.tools.results.reader import FoundScore
 
 STAGE = "export"
 """The stage of the dead letters."""
@@ -36,20 +36,27 @@ class Settled(NamedTuple):
     """`waited`: scores that begin to wait; `refused` and `given_up`: dead letters."""
 
 
-class Undelivered:
+class Undelivered(Generic[Found]):
     """What waits in the partitions of this process, and what is written about it.
 
     Args:
         settings: Where Kafka is, and after how long a score is given up.
+        source: What the records are.
         topic: The topic on which scores wait.
         problems: Logs what becomes a dead letter, and that nothing is read.
         now: The clock, in UTC.
     """
 
     def __init__(
-        self, settings: Settings, topic: WaitingTopic, problems: ProblemLog, now: Callable[[], datetime]
+        self,
+        settings: Settings,
+        source: ExportSource[Found],
+        topic: WaitingTopic,
+        problems: ProblemLog,
+        now: Callable[[], datetime],
     ) -> None:
         self._settings = settings
+        self._source = source
         self._problems = problems
         self._now = now
         self._topic = topic
@@ -125,7 +132,7 @@ class Undelivered:
         self.forget()
         await self._topic.close()
 
-    def due(self, most: int) -> list[FoundScore]:
+    def due(self, most: int) -> list[Found]:
         """Returns up to `most` scores that are to be sent again, each session's in their order.
 
         Raises:
@@ -134,25 +141,25 @@ class Undelivered:
         while not self.full and (row := self._topic.next_replayed()) is not None:
             if row.score is not None:
                 self._waiting.add(row.score, row.row_at)
-        found: list[FoundScore] = []
+        found: list[Found] = []
         for score in self._waiting.due(self._now().timestamp(), most):
             try:
-                found.append(score.found)
+                found.append(self._source.read(score.at_ms, score.partition, score.offset, score.value))
             except ValueError:
                 self._problems.no_score(score.partition, score.offset)
                 self._waiting.remove(score)
         return found
 
-    def split(self, scores: Sequence[FoundScore]) -> tuple[list[FoundScore], list[FoundScore]]:
+    def split(self, scores: Sequence[Found]) -> tuple[list[Found], list[Found]]:
         """Returns the scores of sessions of which none waits, and the others."""
-        free: list[FoundScore] = []
-        behind: list[FoundScore] = []
+        free: list[Found] = []
+        behind: list[Found] = []
         for found in scores:
-            waits = self._waiting.holds((found.partition, found.score.session_id))
+            waits = self._waiting.holds((found.partition, found.key))
             (behind if waits else free).append(found)
         return free, behind
 
-    def settle_new(self, not_taken: Sequence[NotTaken], behind: Sequence[FoundScore]) -> Settled:
+    def settle_new(self, not_taken: Sequence[NotTaken], behind: Sequence[FoundRecord]) -> Settled:
         """Returns what is written about scores that were read now.
 
         Args:
@@ -165,7 +172,7 @@ class Undelivered:
             if isinstance(each.because, Refused):
                 self._dead_letter(settled, each, "refused")
                 continue
-            session = each.found.partition, each.found.score.session_id
+            session = each.found.partition, each.found.key
             is_first = not self._waiting.holds(session)
             self._wait(settled, each.found, now_s)
             if is_first:
@@ -174,7 +181,7 @@ class Undelivered:
             self._wait(settled, found, now_s)
         return settled
 
-    def settle_due(self, due: Sequence[FoundScore], not_taken: Sequence[NotTaken]) -> Settled:
+    def settle_due(self, due: Sequence[FoundRecord], not_taken: Sequence[NotTaken]) -> Settled:
         """Returns what is written about scores that were sent again.
 
         Only the first score of a session that is not taken was surely sent: those behind it keep waiting. Nothing is written
@@ -203,7 +210,7 @@ class Undelivered:
                     self._waiting.failed(score.session, now_s, each.because.after_s)
         return settled
 
-    def _wait(self, settled: Settled, found: FoundScore, now_s: float) -> None:
+    def _wait(self, settled: Settled, found: FoundRecord, now_s: float) -> None:
         score = WaitingScore.of(found, now_s)
         # Otherwise it was read again after a crash, and waits since its first time.
         if self._waiting.add(score):
@@ -229,10 +236,10 @@ class Undelivered:
             reason=reason,
             detail=detail,
             stage=STAGE,
-            topic=topics.results,
+            topic=self._source.topic,
             partition=found.partition,
             offset=found.offset,
-            key=found.score.session_id.encode(),
+            key=found.key.encode(),
             value=found.value,
             timestamp=found.at_ms,
             group=self._topic.group,

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 from itertools import islice, zip_longest
 
+from traceweir.streams.tools.export.source import FoundRecord
 from traceweir.streams.tools.export.waiting_score import Place, WaitingRow, WaitingScore
-from traceweir.streams.tools.results.reader import FoundScore
 
 FIRST_PAUSE_S, MAX_PAUSE_S = 5.0, 3600.0
 """Seconds between two attempts: they double from the first number to the second, and are up to a tenth longer, so that not
@@ -105,9 +105,9 @@ class WaitingScores:
         """Returns whether a score of this session waits, so that later ones must wait behind it."""
         return session in self._sessions
 
-    def in_memory(self, found: FoundScore) -> WaitingScore | None:
+    def in_memory(self, found: FoundRecord) -> WaitingScore | None:
         """Returns what is in memory of a score; None if it waits no longer, or is on the topic alone."""
-        session = self._sessions.get((found.partition, found.score.session_id))
+        session = self._sessions.get((found.partition, found.key))
         return None if session is None else session.scores.get((found.partition, found.offset, found.at_ms))
 
     def add(self, score: WaitingScore, row_at: int | None = None) -> bool:

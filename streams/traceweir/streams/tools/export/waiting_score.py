@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from traceweir.schemas.score import Score
-from traceweir.streams.tools.results.reader import FoundScore
+from traceweir.streams.tools.export.source import FoundRecord
 
 Place = tuple[int, int, int]
-"""Partition, offset and timestamp of a score on `results`."""
+"""Partition, offset and timestamp of a score on its topic."""
 
 
 class WaitingScore(NamedTuple):
@@ -16,39 +15,30 @@ class WaitingScore(NamedTuple):
 
     partition: int
     offset: int
-    """The place on `results`."""
+    """The place on its topic."""
     at_ms: int
-    """The timestamp on `results`, in milliseconds since 1970."""
-    session_id: str
+    """The timestamp there, in milliseconds since 1970."""
+    key: str
+    """The key of its record."""
     value: bytes
-    """The score as JSON, as on `results`."""
+    """The score as JSON, as on its topic."""
     since_s: float
     """Since when it waits, in seconds since 1970."""
 
     @classmethod
-    def of(cls, found: FoundScore, since_s: float) -> WaitingScore:
+    def of(cls, found: FoundRecord, since_s: float) -> WaitingScore:
         """Returns a score that waits from now on."""
-        return cls(found.partition, found.offset, found.at_ms, found.score.session_id, found.value, since_s)
-
-    @property
-    def found(self) -> FoundScore:
-        """The score as it was read from `results`.
-
-        Raises:
-            ValueError: it is the record of another program, and no score.
-        """
-        score = Score.model_validate_json(self.value)
-        return FoundScore(self.at_ms, self.partition, self.offset, score, self.value)
+        return cls(found.partition, found.offset, found.at_ms, found.key, found.value, since_s)
 
     @property
     def place(self) -> Place:
-        """Where it is on `results`."""
+        """Where it is on its topic."""
         return self.partition, self.offset, self.at_ms
 
     @property
     def session(self) -> tuple[int, str]:
-        """Partition and session: what keeps its order."""
-        return self.partition, self.session_id
+        """Partition and key: what keeps its order."""
+        return self.partition, self.key
 
 
 class WaitingRow(NamedTuple):

@@ -31,27 +31,24 @@ class _UnreadableError(Exception):
     """The topic cannot be read."""
 
 
-class _Session(msgspec.Struct):
-    """The session of a score; reading it takes a fraction of the time of a Score."""
-
-    session_id: str
-
-
-_read_session = msgspec.json.Decoder(_Session).decode
-
-
 class WaitingTopic:
     """The rows of one exporter on the topic: a score for each that waits.
 
     Args:
         settings: Where Kafka is.
         group: The consumer group of the exporter; the rows of other groups are left alone.
+        key_field: The field of a score's JSON that keeps its order.
         reader: Has the parameters of `BoundedReader`, and reads the topic.
     """
 
-    def __init__(self, settings: Settings, group: str, *, reader: Callable[..., BoundedReader] = BoundedReader) -> None:
+    def __init__(
+        self, settings: Settings, group: str, key_field: str, *, reader: Callable[..., BoundedReader] = BoundedReader
+    ) -> None:
         self._settings = settings
         self.group = group
+        # Reading it alone takes a fraction of the time of a Score.
+        key = msgspec.defstruct("_Key", [("key", str, msgspec.field(name=key_field))])
+        self._read_key: Callable[[bytes], Any] = msgspec.json.Decoder(key).decode
         self._reads = reader
         self._topic = settings.topics.export_waiting
         self._reader: BoundedReader | None = None
@@ -162,7 +159,7 @@ class WaitingTopic:
     def _row(self, record: Any) -> WaitingRow | None:
         """Returns a row; None for one of another group and for the record of another program.
 
-        Of a score only the session is read here: what waits can be read more than once, and is sent only once.
+        Of a score only the key is read here: what waits can be read more than once, and is sent only once.
         """
         with suppress(ValueError, msgspec.MsgspecError, RecursionError):
             group, offset, at_ms = (record.key or b"").decode().rsplit("@", 2)
@@ -172,8 +169,6 @@ class WaitingTopic:
                 return None
             if record.value is None:
                 return WaitingRow(place, record.offset, None)
-            session_id = _read_session(record.value).session_id
-            return WaitingRow(
-                place, record.offset, WaitingScore(*place, session_id, record.value, record.timestamp / 1000)
-            )
+            key = self._read_key(record.value).key
+            return WaitingRow(place, record.offset, WaitingScore(*place, key, record.value, record.timestamp / 1000))
         return None

@@ -1,28 +1,21 @@
-"""Sends decisions and scores to a webhook, one event a request, in the order of each session."""
+"""Sends decisions and scores, or alerts, to a webhook, one event a request, in the order of each session or alert."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Generic, NamedTuple
 
 from traceweir.streams.tools.export.acceptance import Acceptance
 from traceweir.streams.tools.export.answers import Answer, Later, answer_to_status
-from traceweir.streams.tools.export.content import Content
 from traceweir.streams.tools.export.delivery import Delivery
 from traceweir.streams.tools.export.http_post import HttpPost
 from traceweir.streams.tools.export.not_taken import Delivered, NotTaken
 from traceweir.streams.tools.export.problems import ProblemLog
-from traceweir.streams.tools.export.webhook_event import (
-    EventType,
-    WebhookEvent,
-    event_type,
-    signed_headers,
-    webhook_event,
-)
-from traceweir.streams.tools.results.reader import FoundScore
+from traceweir.streams.tools.export.source import Found, FoundRecord
+from traceweir.streams.tools.export.webhook_event import WebhookEvent, signed_headers
 
 MAX_RECORDS = 256
 """Scores of a batch: after a kill, at most so many are sent again."""
@@ -31,19 +24,19 @@ _WAY_OUT = "check TRACEWEIR_WEBHOOK_URL, and that the receiver has TRACEWEIR_WEB
 
 
 class _Item(NamedTuple):
-    found: FoundScore
+    found: FoundRecord
     event: WebhookEvent
 
 
-class WebhookTarget:
+class WebhookTarget(Generic[Found]):
     """Sends one event for each selected score. The sessions of a batch share the connections; each session has its order.
+
+    Of alerts, an alert stands for a session, and what is known of it for a score.
 
     Args:
         post: Sends bodies to the address of the webhook.
         secrets: The secrets that sign, as `signed_headers` takes them.
-        events: The kinds of events that are sent.
-        metrics: The metrics that are sent; empty: all.
-        content: How much text of agents and judges is sent.
+        event: Returns the event of a record, the same each time; None: it is not selected.
         version: Version of Traceweir.
         problems: Logs what fails.
         now: The clock, in UTC.
@@ -57,9 +50,7 @@ class WebhookTarget:
         post: HttpPost,
         secrets: Sequence[str],
         *,
-        events: Collection[EventType],
-        metrics: Collection[str] = (),
-        content: Content,
+        event: Callable[[Found], WebhookEvent | None],
         version: str,
         problems: ProblemLog,
         now: Callable[[], datetime],
@@ -67,10 +58,8 @@ class WebhookTarget:
     ) -> None:
         self._post = post
         self._secrets = secrets
-        self._content = content
         self._now = now
-        self._events = frozenset(events)
-        self._metrics = frozenset(metrics)
+        self._event = event
         self._free = asyncio.Semaphore(connections)
         self._headers = {"Content-Type": "application/json", "User-Agent": f"traceweir/{version}"}
         self._delivery = Delivery(self._send, trouble=problems.trouble, repeats=False)
@@ -85,7 +74,7 @@ class WebhookTarget:
         """Whether the target takes what it is sent."""
         return self._delivery.acceptance
 
-    async def deliver(self, scores: Sequence[FoundScore]) -> Delivered:
+    async def deliver(self, scores: Sequence[Found]) -> Delivered:
         """Sends each selected score once; those that the receiver has not acknowledged are not taken.
 
         After one that can succeed later, the further ones of its session are not sent.
@@ -93,30 +82,28 @@ class WebhookTarget:
         Raises:
             ExportError: the receiver refuses this exporter, or has refused everything for too long.
         """
-        selected = [found for found in scores if self._selects(found)]
-        sessions: dict[str, list[FoundScore]] = {}
-        for found in selected:
-            sessions.setdefault(found.score.session_id, []).append(found)
+        sessions: dict[str, list[_Item]] = {}
+        selected = 0
+        for found in scores:
+            if (event := self._event(found)) is not None:
+                selected += 1
+                sessions.setdefault(found.key, []).append(_Item(found, event))
         try:
             async with asyncio.TaskGroup() as sending:
                 sent = [sending.create_task(self._deliver_session(session)) for session in sessions.values()]
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
         not_taken = [each for session in sent for each in session.result()]
-        return Delivered(not_taken, left_out=len(scores) - len(selected))
+        return Delivered(not_taken, left_out=len(scores) - selected)
 
-    def _selects(self, found: FoundScore) -> bool:
-        return event_type(found.score) in self._events and (not self._metrics or found.score.metric in self._metrics)
-
-    async def _deliver_session(self, scores: Sequence[FoundScore]) -> list[NotTaken]:
+    async def _deliver_session(self, items: Sequence[_Item]) -> list[NotTaken]:
         not_taken: list[NotTaken] = []
         async with self._free:
-            for number, found in enumerate(scores):
-                item = _Item(found, webhook_event(found.score, self._content))
+            for number, item in enumerate(items):
                 for _, answer in await self._delivery.deliver([item]):
-                    not_taken.append(NotTaken(found, answer))
+                    not_taken.append(NotTaken(item.found, answer))
                     if isinstance(answer, Later):
-                        return not_taken + [NotTaken(each, _BEHIND) for each in scores[number + 1 :]]
+                        return not_taken + [NotTaken(each.found, _BEHIND) for each in items[number + 1 :]]
         return not_taken
 
     async def _send(self, items: Sequence[_Item]) -> Answer:

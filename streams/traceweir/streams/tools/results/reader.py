@@ -37,6 +37,11 @@ class FoundScore(NamedTuple):
     value: bytes
     """The score as JSON, byte for byte as on the topic."""
 
+    @property
+    def key(self) -> str:
+        """The key of the record."""
+        return self.score.session_id
+
 
 @dataclass(frozen=True, slots=True)
 class ScoreFilter:

@@ -17,12 +17,15 @@ from tests.support.metrics import samples
 from tests.support.scoring import NOW
 
 from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.topics import Topics
 from traceweir.streams.tools.export.acceptance import Acceptance
 from traceweir.streams.tools.export.answers import Later
 from traceweir.streams.tools.export.pages import exporter_health
 from traceweir.streams.tools.export.problems import ProblemLog
 from traceweir.streams.tools.export.readiness import Readiness
 from traceweir.streams.tools.export.run import ReportingTarget, run_export
+from traceweir.streams.tools.export.source import scores_of
+from traceweir.streams.tools.results.reader import FoundScore
 from traceweir.streams.worker.kafka.silence import LastAnswer
 from traceweir.streams.worker.runtime.health import PortTakenError, bind
 
@@ -158,11 +161,11 @@ async def test_the_metrics_count_from_zero_what_was_sent_waits_was_refused_and_g
 
 
 def test_a_port_that_is_taken_is_told_before_anything_is_opened() -> None:
-    def never(problems: ProblemLog) -> AbstractAsyncContextManager[ReportingTarget]:
+    def never(problems: ProblemLog) -> AbstractAsyncContextManager[ReportingTarget[FoundScore]]:
         pytest.fail("the target was opened")
 
     with (
         socket.create_server(("127.0.0.1", 0)) as other,
         pytest.raises(PortTakenError, match="set --port to another port"),
     ):
-        run_export(Settings(), never, group="hook", only_new=False, port=other.getsockname()[1])
+        run_export(Settings(), scores_of(Topics.of()), never, group="hook", only_new=False, port=other.getsockname()[1])

@@ -17,11 +17,13 @@ from tests.support.results import make_score
 
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.topics import Topics
 from traceweir.streams.tools.export.acceptance import Acceptance
 from traceweir.streams.tools.export.answers import Accepted, Later, Refused
 from traceweir.streams.tools.export.not_taken import Delivered, NotTaken
 from traceweir.streams.tools.export.problems import ProblemLog
 from traceweir.streams.tools.export.relay import Relay
+from traceweir.streams.tools.export.source import scores_of
 from traceweir.streams.tools.export.waiting_score import WaitingRow, WaitingScore
 from traceweir.streams.tools.export.waiting_topic import WaitingTopic
 from traceweir.streams.tools.results.reader import FoundScore
@@ -194,7 +196,9 @@ def group(monkeypatch: pytest.MonkeyPatch) -> Group:
     monkeypatch.setattr(f"{relay}.failing_with_client", unwatched)
     monkeypatch.setattr(f"{relay}.check_partitions", lambda *_: [])
     monkeypatch.setattr(f"{relay}.read_as_parsed", lambda _: None)
-    group.relay = Relay(Settings(), group, group="hook", problems=ProblemLog("traceweir.results", lambda: 0.0))
+    group.relay = Relay(
+        Settings(), scores_of(Topics.of()), group, group="hook", problems=ProblemLog("traceweir.results", lambda: 0.0)
+    )
     return group
 
 

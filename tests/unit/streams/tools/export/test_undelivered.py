@@ -15,10 +15,11 @@ from tests.support.scoring import NOW
 
 from traceweir.schemas.score import Score
 from traceweir.streams.base.settings import Settings
-from traceweir.streams.base.topics import export_waiting_key
+from traceweir.streams.base.topics import Topics, export_waiting_key
 from traceweir.streams.tools.export.answers import Later, Refused
 from traceweir.streams.tools.export.not_taken import NotTaken
 from traceweir.streams.tools.export.problems import ProblemLog
+from traceweir.streams.tools.export.source import scores_of
 from traceweir.streams.tools.export.undelivered import Settled, Undelivered
 from traceweir.streams.tools.export.waiting_topic import WaitingTopic
 from traceweir.streams.tools.results.reader import FoundScore
@@ -69,12 +70,12 @@ class CountedScore:
         return Score.model_validate_json(value)
 
 
-def undelivered_on(topic: Topic) -> Undelivered:
-    waiting = WaitingTopic(Settings(), "hook", reader=lambda *_, **__: cast("BoundedReader", topic))
-    return Undelivered(Settings(), waiting, ProblemLog("results", lambda: 0.0), lambda: NOW)
+def undelivered_on(topic: Topic) -> Undelivered[FoundScore]:
+    waiting = WaitingTopic(Settings(), "hook", "session_id", reader=lambda *_, **__: cast("BoundedReader", topic))
+    return Undelivered(Settings(), scores_of(Topics.of()), waiting, ProblemLog("results", lambda: 0.0), lambda: NOW)
 
 
-async def taken_over(monkeypatch: pytest.MonkeyPatch, topic: Topic) -> Undelivered:
+async def taken_over(monkeypatch: pytest.MonkeyPatch, topic: Topic) -> Undelivered[FoundScore]:
     monkeypatch.setattr(f"{WAITING}.MAX_LOADED", MEMORY)
     undelivered = undelivered_on(topic)
     await undelivered.take_over({0})
@@ -88,7 +89,7 @@ async def test_after_an_outage_each_row_is_loaded_once_and_validated_when_it_is_
     """Of 400 scores 20 are in memory, or two of the one session; each load brings half of that, or two."""
     topic = Topic([make_score(f"s{offset % sessions}").wire() for offset in range(400)])
     undelivered = await taken_over(monkeypatch, topic)
-    monkeypatch.setattr("traceweir.streams.tools.export.waiting_score.Score", CountedScore)
+    monkeypatch.setattr("traceweir.streams.tools.export.source.Score", CountedScore)
     CountedScore.validated = 0
     sent: list[int] = []
     while len(undelivered):
@@ -141,7 +142,7 @@ def test_nothing_is_written_about_scores_that_have_moved_while_they_were_sent(
 
 async def test_partitions_that_move_while_what_waits_is_read_leave_nothing() -> None:
     """What is read after the move is of another process, also that a score waits no longer."""
-    moved: list[Undelivered] = []
+    moved: list[Undelivered[FoundScore]] = []
 
     class Moving(Topic):
         async def records(self, begins: Mapping[int, int] | None = None) -> AsyncIterator[Any]:

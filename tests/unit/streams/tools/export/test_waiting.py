@@ -254,7 +254,7 @@ def test_sessions_in_their_pauses_leave_room_for_a_session_that_is_due(small: Wa
             small.remove(taken)
             sent.append(taken)
     assert sorted(sent, key=lambda each: each.offset) == [*bad, score("new", 10)]
-    assert [each.offset % 2 for each in sent if each.session_id == "bad4"] == [0, 1]
+    assert [each.offset % 2 for each in sent if each.key == "bad4"] == [0, 1]
 
 
 def test_more_sessions_in_their_pauses_than_the_memory_holds_leave_room_once_a_minute(small: WaitingScores) -> None:
@@ -267,13 +267,13 @@ def test_more_sessions_in_their_pauses_than_the_memory_holds_leave_room_once_a_m
     for _ in range(10):
         for each in small.due(now_s, 100):
             small.failed(each.session, now_s, 100_000.0)
-            tried.add(each.session_id)
+            tried.add(each.key)
         if small.begin_load(now_s) is not None:
             load(small, topic, now_s)
             assert small.loaded > 0
             assert small.begin_load(now_s) is None
         now_s += MAKE_ROOM_EVERY_S
-    assert tried == {each.session_id for each in scores}
+    assert tried == {each.key for each in scores}
     assert small.loaded <= 10
 
 
@@ -351,7 +351,7 @@ def test_all_that_waits_is_taken_once_in_the_order_of_its_session_whatever_is_in
                     kept.failed(each.session, now_s, None)
                     continue
                 kept.remove(each)
-                taken.setdefault(each.session_id, []).append(each.offset)
+                taken.setdefault(each.key, []).append(each.offset)
                 topic.append(None)
             return bool(due) and succeeds
 
@@ -386,5 +386,5 @@ def test_what_is_due_is_a_beginning_of_each_session_in_its_order(added: list[tup
     due = waiting.due(0.0, most)
     assert len(due) == min(most, len(waiting))
     for session, offsets in order.items():
-        found = [each.offset for each in due if each.session_id == session]
+        found = [each.offset for each in due if each.key == session]
         assert found == offsets[: len(found)]

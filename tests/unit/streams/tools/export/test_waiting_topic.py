@@ -51,13 +51,13 @@ class Topic:
 
 
 def opened(topic: Topic) -> WaitingTopic:
-    return WaitingTopic(Settings(), "hook", reader=lambda *_, **__: cast("BoundedReader", topic))
+    return WaitingTopic(Settings(), "hook", "session_id", reader=lambda *_, **__: cast("BoundedReader", topic))
 
 
 async def test_the_rows_of_the_group_are_read_in_the_order_of_the_topic() -> None:
     before = [record(0, 7), record(1, 8), record(2, 9, b"no score"), record(3, 8, None), record(4, 7)]
     waiting = opened(Topic(before=before))
-    rows = [(each.row_at, each.place[1], each.score and each.score.session_id) async for each in waiting.open({0})]
+    rows = [(each.row_at, each.place[1], each.score and each.score.key) async for each in waiting.open({0})]
     assert rows == [(0, 7, "s7"), (1, 8, "s8"), (3, 8, None), (4, 7, "s7")]
     await waiting.close()
 

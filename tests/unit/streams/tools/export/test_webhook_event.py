@@ -8,11 +8,23 @@ from typing import Any
 
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
+from tests.support.alerts import make_alert, resolved
 from tests.support.results import make_score
 
+from traceweir.schemas.alert import Alert
 from traceweir.schemas.score import Score
 from traceweir.streams.base.clock import utc_now
-from traceweir.streams.tools.export.webhook_event import event_type, signed_headers, webhook_event
+from traceweir.streams.base.topics import Topics
+from traceweir.streams.cli.export.targets import read_event_types
+from traceweir.streams.tools.export.source import FoundAlert, alerts_of, scores_of
+from traceweir.streams.tools.export.webhook_event import (
+    OF_ALERTS,
+    alert_event,
+    alert_events,
+    event_type,
+    signed_headers,
+    webhook_event,
+)
 
 NEW, OLD, OTHER = ("bmV3" * 8, "b2xk" * 8, "b3Ro" * 8)
 
@@ -61,3 +73,61 @@ def test_a_receiver_with_the_new_or_the_old_secret_accepts_an_event_and_another_
         Webhook(NEW).verify(event.body.replace(b"FAILED", b"PASSED"), headers)
     with pytest.raises(WebhookVerificationError):
         Webhook(NEW).verify(event.body, dict(signed_headers(event, [NEW], utc_now() - timedelta(hours=1))))
+
+
+def found(alert: Alert, offset: int = 0) -> FoundAlert:
+    return FoundAlert(1_000, 0, offset, alert, alert.wire())
+
+
+@pytest.mark.parametrize(
+    ("alert", "name"),
+    [(make_alert(), "traceweir.alert.raised"), (resolved(make_alert()), "traceweir.alert.resolved")],
+)
+def test_an_alert_has_the_type_of_its_state_and_all_its_fields(alert: Alert, name: str) -> None:
+    document = json.loads(alert_event(found(alert), "redacted").body)
+    assert document == {"type": name, "timestamp": json.loads(alert.wire())["occurred_at"], "data": document["data"]}
+    assert Alert.model_validate_json(json.dumps(document["data"])) == alert
+
+
+def test_an_alert_that_is_raised_again_with_another_verdict_is_another_event() -> None:
+    """A receiver that leaves out ids that it knows must not leave out the verdict; one record has one id."""
+    first = make_alert()
+    again = make_alert(verdict="judge")
+    ids = [alert_event(found(alert, offset), "full").id for offset, alert in ((0, first), (0, first), (1, again))]
+    assert ids[0] == ids[1] != ids[2]
+
+
+@pytest.mark.parametrize(
+    ("content", "left"),
+    [
+        ("full", {"app_name": "shop", "labels.mail": "ann@example.org"}),
+        ("redacted", {"app_name": "shop", "labels.mail": "[REDACTED:email]"}),
+        ("none", {"app_name": "shop"}),
+    ],
+)
+def test_labels_of_the_slice_leave_as_those_of_a_score_do(content: Any, left: dict[str, str]) -> None:
+    alert = make_alert(by={"app_name": "shop", "labels.mail": "ann@example.org"})
+    assert json.loads(alert_event(found(alert), content).body)["data"]["stream"]["slice"] == left
+
+
+def test_only_selected_states_and_metrics_are_events() -> None:
+    event = alert_events(["alert_resolved"], ["helpful"], "full")
+    alert = make_alert("helpful")
+    assert event(found(alert)) is None
+    assert event(found(resolved(alert))) is not None
+    assert event(found(resolved(make_alert("other")))) is None
+
+
+def test_scores_and_alerts_are_never_taken_for_each_other() -> None:
+    """A group that was used for both leaves the other's records alone."""
+    score, alert = make_score(), make_alert()
+    for source, other in ((scores_of(Topics.of()), alert.wire()), (alerts_of(Topics.of()), score.wire())):
+        assert source.key_field not in json.loads(other)
+        with pytest.raises(ValueError, match="validation error"):
+            source.read(0, 0, 0, other)
+
+
+def test_one_command_sends_scores_or_alerts() -> None:
+    assert read_event_types(["alert_resolved", "alert_raised"]) == OF_ALERTS
+    with pytest.raises(ValueError, match="run one command for each of them"):
+        read_event_types(["failed", "alert_raised"])
