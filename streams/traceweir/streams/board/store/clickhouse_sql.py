@@ -1,4 +1,4 @@
-"""AnswerTurns a query of the store, which is written in DuckDB's SQL, into a query in ClickHouse's SQL.
+"""Turns a query of the store, which is written in DuckDB's SQL, into a query in ClickHouse's SQL.
 
 Queries have one definition for both databases. SQLGlot knows most differences; this module knows the remaining ones.
 """

@@ -14,7 +14,7 @@ others replace, so that each text is stored once.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from traceweir.streams.board.store import clickhouse_figures
@@ -34,7 +34,6 @@ from traceweir.streams.board.store.tables import ALERTS, RESULTS, TABLES, Table
 
 SCHEMA_VERSION = 12
 """The version of the tables that this version of Traceweir reads and writes."""
-_VERSION_WRITTEN = f"INSERT INTO store_version VALUES ({SCHEMA_VERSION})"
 FILE = Path(__file__).parent / "clickhouse_schema.sql"
 
 
@@ -56,7 +55,7 @@ def statements() -> Iterator[str]:
         yield _table(table)
     yield from _entry()
     yield from clickhouse_figures.statements()
-    yield _VERSION_WRITTEN
+    yield _written(SCHEMA_VERSION)
 
 
 def migration(version: int) -> Iterator[str]:
@@ -64,10 +63,14 @@ def migration(version: int) -> Iterator[str]:
 
     A process that is killed leaves the former version, and the next one begins again: each statement can be repeated.
     """
-    # The order and the partitions of a table cannot be changed: version 11 has no way from a former one.
-    if version == 11:
-        yield _table(ALERTS)
-        yield _VERSION_WRITTEN
+    if version in MIGRATIONS:
+        for former in range(version, SCHEMA_VERSION):
+            yield from MIGRATIONS[former]
+            yield _written(former + 1)
+
+
+def _written(version: int) -> str:
+    return f"INSERT INTO store_version VALUES ({version})"
 
 
 def file_text() -> str:
@@ -114,6 +117,14 @@ def _table(table: Table) -> str:
         f"CREATE TABLE IF NOT EXISTS {table.name} (\n    {_head(table)}{_columns(table)},\n    {f',{chr(10)}    '.join(skipped)}\n)\n"
         f"ENGINE = ReplacingMergeTree({VERSION}) {divided}ORDER BY ({', '.join(order)})"
     )
+
+
+MIGRATIONS: Mapping[int, Sequence[str]] = {11: [_table(ALERTS)]}
+"""By version, the statements that turn tables of this version into those of the next.
+
+The order and the partitions of a table cannot be changed: version 11 has no way from a former one. Each version from the
+first one here has its statements.
+"""
 
 
 def _entry() -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""AnswerTurns records of the output topics into rows of the store. Reads no clock and no Kafka."""
+"""Turns records of the output topics into rows of the store. Reads no clock and no Kafka."""
 
 from __future__ import annotations
 

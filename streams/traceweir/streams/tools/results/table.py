@@ -166,7 +166,8 @@ def row_of(found: FoundScore) -> tuple[Any, ...]:
     except (ValueError, OverflowError, OSError):
         raise UnwritableScoreError("a time is outside the years 1 to 9999") from None
     for at in _INTEGERS_AT:
-        if cells[at] not in INTEGERS:
+        # Whether a range has None takes as many steps as the range has numbers.
+        if cells[at] is not None and cells[at] not in INTEGERS:
             raise UnwritableScoreError(f"{COLUMNS[at].name} has more than 64 bits")
     return tuple(cells)
 

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable
 
 import duckdb
+import pytest
 
 from traceweir.streams.board.store import clickhouse_tables, duckdb_tables
 
@@ -65,12 +66,27 @@ def test_every_former_version_of_a_duckdb_file_has_its_migration() -> None:
     assert sorted(duckdb_tables.MIGRATIONS) == former, "add a migration from each former version to MIGRATIONS"
 
 
+def test_each_version_of_a_clickhouse_database_from_the_first_that_can_be_migrated_has_its_migration() -> None:
+    former = list(range(min(clickhouse_tables.MIGRATIONS), clickhouse_tables.SCHEMA_VERSION))
+    assert sorted(clickhouse_tables.MIGRATIONS) == former, "add the statements from each former version to MIGRATIONS"
+    assert list(clickhouse_tables.migration(former[0] - 1)) == []
+
+
+def test_a_clickhouse_database_passes_through_each_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clickhouse_tables, "SCHEMA_VERSION", 14)
+    monkeypatch.setattr(clickhouse_tables, "MIGRATIONS", {12: ["first", "second"], 13: ["third"]})
+    written = "INSERT INTO store_version VALUES"
+    assert list(clickhouse_tables.migration(12)) == ["first", "second", f"{written} (13)", "third", f"{written} (14)"]
+    assert list(clickhouse_tables.migration(13)) == ["third", f"{written} (14)"]
+    assert list(clickhouse_tables.migration(14)) == []
+
+
 def test_the_version_of_a_clickhouse_database_changes_with_its_tables() -> None:
     # A view that exists is not created anew either. The last statement contains the version itself.
     *creating, version = clickhouse_tables.statements()
     assert str(clickhouse_tables.SCHEMA_VERSION) in version
     found = digest(creating)
     assert CLICKHOUSE.get(clickhouse_tables.SCHEMA_VERSION) == found, (
-        "columns changed: raise SCHEMA_VERSION in clickhouse_tables.py, so that a database of a former version is "
-        f'refused, and add the digest of the new version here: "{found}"'
+        "columns changed: raise SCHEMA_VERSION and add the statements to MIGRATIONS, both in clickhouse_tables.py, "
+        f'and add the digest of the new version here: "{found}"'
     )

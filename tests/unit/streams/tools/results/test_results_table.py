@@ -12,8 +12,9 @@ from tests.support.results import make_score
 
 from traceweir.schemas.dimensions import TraceContext
 from traceweir.schemas.score import Cost, Score
+from traceweir.streams.tools.results import table
 from traceweir.streams.tools.results.reader import FoundScore
-from traceweir.streams.tools.results.table import COLUMNS, csv_table
+from traceweir.streams.tools.results.table import COLUMNS, UnwritableScoreError, csv_table, row_of
 
 TEXTS = ["session_id", "invocation_id", "trace_id", "rationale"]
 PAGE = ROOT / "docs" / "results.md"
@@ -34,8 +35,8 @@ def test_every_field_of_a_score_has_a_column() -> None:
 def test_a_cell_with_line_breaks_and_quotes_is_one_cell_of_one_row(hostile: str) -> None:
     score = make_score().model_copy(update=dict.fromkeys(TEXTS, hostile))
     stream = io.BytesIO()
-    with csv_table(stream) as table:
-        table.add(FoundScore(0, 0, 0, score, score.wire()))
+    with csv_table(stream) as writing:
+        writing.add(FoundScore(0, 0, 0, score, score.wire()))
 
     header, row = csv.reader(io.StringIO(stream.getvalue().decode(), newline=""))
     cells = dict(zip(header, row, strict=True))
@@ -46,8 +47,8 @@ def test_a_row_has_the_dimensions_of_its_score() -> None:
     context = TraceContext(trace_id="a" * 32, span_id="b" * 16)
     score = make_score(agent_name="=travel", labels={"team": "search"}, trace_context=context, sampling_probability=0.5)
     stream = io.BytesIO()
-    with csv_table(stream) as table:
-        table.add(FoundScore(0, 0, 0, score, score.wire()))
+    with csv_table(stream) as writing:
+        writing.add(FoundScore(0, 0, 0, score, score.wire()))
 
     header, row = csv.reader(io.StringIO(stream.getvalue().decode(), newline=""))
     cells = dict(zip(header, row, strict=True))
@@ -73,9 +74,21 @@ def test_the_status_of_a_value_without_a_threshold_is_informational() -> None:
         make_score(value=None, threshold=None),
     ]
     stream = io.BytesIO()
-    with csv_table(stream) as table:
+    with csv_table(stream) as writing:
         for score in scores:
-            table.add(FoundScore(0, 0, 0, score, score.wire()))
+            writing.add(FoundScore(0, 0, 0, score, score.wire()))
 
     rows = csv.DictReader(io.StringIO(stream.getvalue().decode(), newline=""))
     assert [row["status"] for row in rows] == ["INFORMATIONAL", "FAILED", "PASSED", "NOT_EVALUATED"]
+
+
+def test_an_integer_can_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    column = next(at for at, each in enumerate(COLUMNS) if each.name == "scorer_version")
+    monkeypatch.setattr(table, "_INTEGERS_AT", [column])
+    # The true range would be searched for None for years.
+    monkeypatch.setattr(table, "INTEGERS", range(2))
+    score = make_score()
+
+    assert row_of(FoundScore(0, 0, 0, score.model_copy(update={"scorer_version": None}), b""))[column] is None
+    with pytest.raises(UnwritableScoreError, match="scorer_version has more than 64 bits"):
+        row_of(FoundScore(0, 0, 0, score.model_copy(update={"scorer_version": 2}), b""))

@@ -1,4 +1,4 @@
-"""AnswerTurns figures into what the script of the charts draws. uPlot draws; this module only chooses what."""
+"""Turns figures into what the script of the charts draws. uPlot draws; this module only chooses what."""
 
 from __future__ import annotations
 
