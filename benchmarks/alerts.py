@@ -34,6 +34,8 @@ from traceweir.streams.base.statistics.watched_stream import (
     Promise,
     WatchedStream,
 )
+from traceweir.streams.tools.alerts.arrivals import SLOT, usual_interval
+from traceweir.streams.tools.alerts.rule_stream import BACK_ODDS
 from traceweir.streams.tools.alerts.usual_limit import SAMPLE, usual_limit
 
 PROMISED_DAYS = 60
@@ -274,6 +276,8 @@ DROPS = (
 )
 CALM_LIMITS = (World(60, 0.9, tail=1.2), World(500, 0.9, tail=1.2))
 GROWN_LIMITS = tuple(World(rate, 0.9, tail=1.2, grown=grown) for rate in (60, 500) for grown in (1.5, 2.0))
+ARRIVALS = ((20, 24, 7), (5, 24, 7), (1, 24, 28), (20, 16, 7))
+"""Sessions an hour, in how many hours of the day they come, and days of the baseline."""
 RISEN_CATEGORY = World(500, 0.95, dropped=0.1)
 """A category of 5 % of the scores becomes one of 15 %."""
 ON_LINE = ((0.9, 1), (0.9, 5), (0.5, 5), (0.98, 3), (0.1, 3))
@@ -314,6 +318,7 @@ def run(days: int = DAYS) -> None:
         medians = f"{_median(new.delays)} | {_median(known.delays)}"
         print(f"| {_title(world)} | {world.dropped} | {len(new.delays)} | {shares} | {medians} |", flush=True)
     run_limits(days)
+    run_freshness(days)
     print("\n| world | drop | alarms | onset covered | minutes before and after | effect covered | width |")
     print("|---|---|---|---|---|---|---|")
     for place, world in enumerate(STATED):
@@ -340,6 +345,73 @@ def run_limits(days: int = DAYS) -> None:
         known = oracle(world, np.random.default_rng(place), AFTER_DROP)
         found = f"{np.isfinite(new.delays).mean():.0%} | {_median(new.delays)} | {_median(known.delays)}"
         print(f"| {_title(world)} | {len(new.delays)} | {found} |", flush=True)
+
+
+def run_freshness(days: int = DAYS) -> None:
+    """Prints how often a stream is taken for one that has stopped, and how soon one is that has."""
+    print(
+        "\n| sessions | interval | stream-months | promise | e-detector | stops: in 7 days | median minutes | one who knows |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    for place, (rate, hours, learnt) in enumerate(ARRIVALS):
+        calm, interval = arrivals(rate, hours, learnt, days, None, np.random.default_rng(place), 30)
+        # In the middle of the hours in which sessions come.
+        stopped, _ = arrivals(rate, hours, learnt, AFTER_DROP, DAY + 4 * 60, np.random.default_rng(place), 60)
+        # Each slot without a session is as much evidence as sessions usually come in it.
+        knows = SLOT * np.ceil(np.log(PROMISED_DAYS * DAY / SLOT) / (rate * SLOT / 60))
+        found = f"{np.isfinite(stopped.delays).mean():.0%} | {_median(stopped.delays)} | {knows:,.0f}"
+        name = f"{rate} an hour, baseline of {learnt} days" + (
+            f", none in {24 - hours} hours of the day" if hours < 24 else ""
+        )
+        months = calm.days / DAYS
+        row = f"{interval:.0f} min | {months:.0f} | {DAYS / PROMISED_DAYS} | {_per_month(calm)} | {found}"
+        print(f"| {name} | {row} |", flush=True)
+
+
+def arrivals(
+    rate: float, hours: int, learnt: int, days: int, stop: int | None, random: np.random.Generator, families: int
+) -> tuple[Seen, float]:
+    """Returns what is said of streams of which some sessions come, and the median length of their intervals.
+
+    Args:
+        rate: Sessions an hour, while some come.
+        hours: In how many hours of the day they come.
+        learnt: How many days the baseline has.
+        days: For how many days after the baseline.
+        stop: The minute after the baseline from which on none comes; None: they go on.
+        random: Draws them.
+        families: How many streams there are.
+    """
+    half = learnt * DAY // 2
+    delays: list[float] = []
+    lengths: list[int] = []
+    false = 0
+    slots = np.arange((2 * half + days * DAY) // SLOT) * SLOT
+    comes = np.where(slots // 60 % HOURS < hours, -np.expm1(-rate * SLOT / 60), 0.0)
+    if stop is not None:
+        comes[slots >= 2 * half + stop] = 0
+    for _ in range(families):
+        came = random.random(len(slots)) < comes
+        interval = usual_interval(came[: half // SLOT], 0)
+        if interval is None:
+            continue
+        lengths.append(interval)
+        stream = WatchedStream(1, Promise(TOLERATED, PROMISED_DAYS, learnt / 2, interval, BACK_ODDS))
+        found = np.inf
+        for start in range(-(-half // interval) * interval, len(slots) * SLOT - interval + 1, interval):
+            some = came[start // SLOT : (start + interval) // SLOT].any()
+            said = stream.step(start, np.array([float(some)]))
+            if said is None or said.state != "raised":
+                continue
+            delay = start + interval - 2 * half - (stop or 0)
+            if stop is None or delay <= 0:
+                false += 1
+            else:
+                found = min(found, delay)
+                break
+        delays.append(found)
+    watched = days if stop is None else stop / DAY
+    return Seen(false, watched * len(lengths), np.array(delays)), float(np.median(lengths))
 
 
 def on_line(passing: float, sessions: int, random: np.random.Generator, runs: int = ON_LINE_RUNS) -> str:

@@ -75,11 +75,14 @@ class Alert(WireModel):
     rule: ShortText
     """The `id` of the rule."""
     what: Watched
-    """What the rule watches: `pass_rate`, `mean`, `not_evaluated`, `above_limit`, `below_limit` or `category`."""
+    """What the rule watches: `pass_rate`, `mean`, `not_evaluated`, `above_limit`, `below_limit`,
+    `category` or `freshness`."""
     limit: float | None = None
     """Of `above_limit` and `below_limit`: the value that the sessions are compared with, in the unit of the metric."""
     category: NonEmpty | None = None
     """Of `category`: the category; text of configs."""
+    interval_minutes: Annotated[int, Field(ge=1)] | None = None
+    """Of `freshness`: the length of the intervals, in nearly all of which a session usually comes."""
     stream: AlertStream
     """The scores that have changed."""
     state: AlertState
@@ -93,7 +96,7 @@ class Alert(WireModel):
     effect: AlertEffect
     """How much the scores have changed."""
     sessions_since: Count
-    """How many sessions there were from the onset to `since`."""
+    """How many sessions there were from the onset to `since`; of `freshness`, how many intervals."""
     verdict: AlertVerdict = "unknown"
     """Whose fault it is, as far as the scores show it."""
     sessions: Annotated[tuple[Identifier, ...], Field(max_length=MOST_SESSIONS)] = ()

@@ -11,7 +11,7 @@ from traceweir.schemas.dimensions import ShortText
 from traceweir.schemas.invocation import Level
 from traceweir.schemas.score import Cause
 
-Watched = Literal["pass_rate", "mean", "not_evaluated", "above_limit", "below_limit", "category"]
+Watched = Literal["pass_rate", "mean", "not_evaluated", "above_limit", "below_limit", "category", "freshness"]
 Direction = Literal["drop", "rise"]
 
 
@@ -27,7 +27,8 @@ class AlertRule(ConfigModel):
     what: Watched = "pass_rate"
     """What is watched: the share of scores that pass, among those with a verdict; the mean of the values, from 0 to 1; the
     share of scores that are NOT_EVALUATED, among all that were to be evaluated; the share of sessions whose value is above or
-    below `limit`; or the share of scores with `category`, among those with a category."""
+    below `limit`; the share of scores with `category`, among those with a category; or the share of time intervals in which
+    a session comes, whose length each stream learns."""
     cause: Cause | None = None
     """With `not_evaluated`: only scores with this cause count as such."""
     limit: float | None = None
@@ -43,8 +44,8 @@ class AlertRule(ConfigModel):
     """The dimensions of a slice: `app_name`, `agent_name`, `agent_version`, `environment`, `model`, `user_id`, `judge`, or
     `labels.NAME`, each once. Without any, all apps are one stream."""
     direction: Direction | None = None
-    """Which change of what is watched is bad; null: a drop of the pass rate and of the mean, and a rise of the other shares.
-    A rule of a category must state it."""
+    """Which change of what is watched is bad; null: a drop of the pass rate, of the mean and of freshness, and a rise of the
+    other shares. A rule of a category must state it, and of freshness there is no other one."""
     tolerated_change: Annotated[float, Field(ge=0, lt=1)] = 0.02
     """A change by less than this is no alarm."""
     days_between_false_alarms: Annotated[float, Field(ge=1, le=3_650)] = 60.0
@@ -55,7 +56,7 @@ class AlertRule(ConfigModel):
     @property
     def bad_direction(self) -> Direction:
         """Which change is bad."""
-        return self.direction or ("drop" if self.what in ("pass_rate", "mean") else "rise")
+        return self.direction or ("drop" if self.what in ("pass_rate", "mean", "freshness") else "rise")
 
     @property
     def learns_limit(self) -> bool:
@@ -91,6 +92,14 @@ class AlertRule(ConfigModel):
             raise ValueError("what category without category; name the category whose share is watched")
         if self.direction is None:
             raise ValueError('what category without direction; state whether a "drop" or a "rise" of its share is bad')
+        return self
+
+    @model_validator(mode="after")
+    def _check_freshness_drops(self) -> AlertRule:
+        if self.what == "freshness" and self.direction == "rise":
+            raise ValueError(
+                "direction rise with what freshness; sessions that come again are no alert, so leave it out"
+            )
         return self
 
     @model_validator(mode="after")

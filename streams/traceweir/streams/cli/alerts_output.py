@@ -147,7 +147,7 @@ def print_streams(console: Console, streams: Sequence[StreamReport]) -> None:
     for each in streams[:MOST_STREAMS]:
         table.add_row(
             stream_text(each.stream.of_alert()),
-            each.state,
+            "too few sessions" if each.state == "sparse" else each.state,
             f"{each.sessions_a_day:,.1f}",
             _usual(each),
             _findable(each),
@@ -161,18 +161,20 @@ def effect_text(alert: Alert) -> str:
     """Returns how much has changed, and of what if the stream does not say it."""
     limit = "" if alert.limit is None else f" {alert.what.removesuffix('_limit')} {alert.limit:g}"
     category = "" if alert.category is None else f" of {printable(alert.category, 60)}"
-    return f"{alert.effect.estimate:+.3f}{limit}{category}"
+    interval = "" if alert.interval_minutes is None else f" of intervals of {alert.interval_minutes} min"
+    return f"{alert.effect.estimate:+.3f}{limit}{category}{interval}"
 
 
 def _usual(report: StreamReport) -> str:
     if report.baseline is None:
         return "-"
     limit = "" if report.limit is None else f" beyond {report.limit:g}"
-    return f"{report.baseline:.3f}{limit}{' by hour' if report.rhythm else ''}"
+    interval = "" if report.interval_minutes is None else f" of {report.interval_minutes} min"
+    return f"{report.baseline:.3f}{limit}{interval}{' by hour' if report.rhythm else ''}"
 
 
 def _findable(report: StreamReport) -> str:
-    if report.state == "learning":
+    if report.state in ("learning", "sparse"):
         return "learning"
     return "no change" if report.findable_in_a_day is None else f"{report.findable_in_a_day:.3f} and more"
 
@@ -197,4 +199,5 @@ def stream_document(report: StreamReport) -> dict[str, object]:
         "rhythm": report.rhythm,
         "findable_in_a_day": report.findable_in_a_day,
         "limit": report.limit,
+        "interval_minutes": report.interval_minutes,
     }

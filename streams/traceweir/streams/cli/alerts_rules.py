@@ -162,6 +162,7 @@ def rule_in_words(rule: AlertRule) -> str:
         "not_evaluated": "share without a value",
         "above_limit": f"share above {limit}",
         "below_limit": f"share below {limit}",
+        "freshness": "share of intervals in which a session comes",
         "category": f"share of the category {printable(rule.category or '', 100)}",
     }[rule.what]
     of = f" of {printable(rule.metric, 100)}" if rule.metric else ""

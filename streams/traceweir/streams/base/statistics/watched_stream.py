@@ -6,6 +6,7 @@ value a session, once a day. The state is bounded, and is equal after equal valu
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -43,7 +44,9 @@ BASELINE_ERROR = 0.0075
 """How often the baseline's mean is outside the interval that an effect is computed from."""
 LEAST_BASELINE = 50
 """Fewer values are no baseline: the stream learns until it has so many, and the stated days are over."""
-_PARTS = (5, BETS, HOURS * SUMS)
+_LEAST_SHARE = 0.01
+"""A share of 0 and one of 1 are taken for this much more and less, where odds are compared."""
+_PARTS = (7, BETS, HOURS * SUMS)
 """Sizes of the parts of a state in front of its blocks."""
 _NONE = -1.0
 """Stands for no minute in a state; a minute is not negative."""
@@ -61,6 +64,11 @@ class Promise:
     """From how many days a stream learns what is usual."""
     step_minutes: int = 1
     """How many minutes a step has; `step` is called at most once in each."""
+    back_odds: float | None = None
+    """Of values that are 0 or 1: how many times as likely they must be with the baseline's mean as with that since the
+    change, for an alarm to be resolved. None: it needs as much evidence as it was raised with, for any values.
+
+    An alarm that is resolved too early is no false one, because the next one needs all of its evidence again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +114,9 @@ class WatchedStream:
         self._raised = False
         self._evidence = np.zeros(BETS)
         self._blocks = no_blocks()
+        # The share of the baseline's mean that was left when the alarm was raised, and the log odds that it is back.
+        self._left = 1.0
+        self._back = 0.0
         steps = promise.days_between_false_alarms * DAY / promise.step_minutes
         self._threshold = alarm_threshold(number, steps, LINE_ERROR + ACCEPTED_LINE_ERROR)
 
@@ -170,10 +181,12 @@ class WatchedStream:
         self._evidence = evidence_after(self._evidence, growth(values, line).sum(axis=0))
         if not self._raised:
             self._blocks = with_step(self._blocks, minute, values, float(self._lines.means[hour]), lowest, line)
-        if averaged(self._evidence) < self._threshold:
+        if not self._is_enough(values, float(self._lines.means[hour]), line):
             return None
         said = self._said(minute)
         self._raised = not self._raised
+        self._left = 1.0 if said.change is None else said.change.mean / max(said.change.expected, _LEAST_SHARE)
+        self._back = 0.0
         self._evidence = np.zeros(BETS)
         self._blocks = no_blocks()
         return said
@@ -191,6 +204,8 @@ class WatchedStream:
         self._raised = False
         self._evidence = np.zeros(BETS)
         self._blocks = no_blocks()
+        self._left = 1.0
+        self._back = 0.0
 
     def to_bytes(self) -> bytes:
         """Returns the state, at most 12 kB."""
@@ -200,6 +215,8 @@ class WatchedStream:
             _NONE if self._first is None else self._first,
             self._lines is not None,
             self._raised,
+            self._left,
+            self._back,
         ]
         parts = (head, self._evidence, self._sums.ravel(), self._blocks.ravel())
         return np.concatenate(parts).astype("<f8").tobytes()
@@ -215,9 +232,24 @@ class WatchedStream:
         stream._sums = sums.reshape(HOURS, SUMS)
         stream._blocks = blocks.reshape(-1, COLUMNS)
         stream._raised = bool(head[4])
+        stream._left = float(head[5])
+        stream._back = float(head[6])
         if head[3]:
             stream._lines = stream._learnt_lines()
         return stream
+
+    def _is_enough(self, values: Floats, usual: float, line: float) -> bool:
+        """Returns whether an alarm is to be raised, or resolved, after a step."""
+        odds = self._promise.back_odds
+        if odds is None or not self._raised:
+            return bool(averaged(self._evidence) >= self._threshold)
+        usual = min(usual, 1 - _LEAST_SHARE)
+        dropped = max(usual * self._left, _LEAST_SHARE)
+        if line <= 0 or dropped >= usual:
+            return False
+        more = values * np.log(usual / dropped) + (1 - values) * np.log((1 - usual) / (1 - dropped))
+        self._back = max(self._back, 0.0) + float(more.sum())
+        return self._back >= math.log(odds)
 
     def _learnt_lines(self) -> BaselineLines:
         error = LINE_ERROR if self._baselines == 1 else ACCEPTED_LINE_ERROR * stream_weight(self._baselines - 1)

@@ -20,6 +20,7 @@ from traceweir.schemas.alert_rule import DEFAULT_ALERT_RULE, AlertRule
 from traceweir.schemas.text import printable
 from traceweir.streams.base.stages.base import Rows
 from traceweir.streams.base.statistics.watched_stream import DAY
+from traceweir.streams.tools.alerts.arrivals import DueStreams
 from traceweir.streams.tools.alerts.judge_or_agent import AnchorEvidence
 from traceweir.streams.tools.alerts.open_minutes import OpenMinutes, OpenScore
 from traceweir.streams.tools.alerts.rule_stream import RuleStream, StreamReport
@@ -84,6 +85,7 @@ class _WatchedRule:
     def __init__(self, rule: AlertRule) -> None:
         self.rule = rule
         self.streams: dict[StreamName, RuleStream] = {}
+        self.due = DueStreams[RuleStream]()
         self._next = 1
         self._salts: dict[StreamName, bytes] = {}
         self.version = blake2b(rule.model_dump_json().encode(), digest_size=8).hexdigest()
@@ -98,6 +100,7 @@ class _WatchedRule:
     def put(self, stream: RuleStream) -> RuleStream:
         """Watches a stream, and gives the next one a higher number."""
         self.streams[stream.name] = stream
+        self.due.put(stream)
         self._next = max(self._next, stream.number + 1)
         return stream
 
@@ -165,7 +168,7 @@ class AlertWatch:
         for name, state in found.streams:
             if (watched := self._rules.get(name)) is not None:
                 watched.put(RuleStream.from_bytes(state, watched.rule))
-        self._minutes.load(found.head.times, found.head.closed, found.open)
+        self._minutes.load(found.head.times, found.head.closed, found.head.unused, found.open)
         self._seen.load(found.seen)
         return found.head.place
 
@@ -262,7 +265,7 @@ class AlertWatch:
         rows += ((open_key(number), row) for number, row in self._minutes.changes())
         rows += ((seen_key(number), row) for number, row in self._seen.changes())
         pushed = {name: rule.model_dump_json() for name, rule in self._pushed.items()}
-        rows.append(Head(place, pushed, dict(self._minutes.times), self._minutes.closed).row())
+        rows.append(Head(place, pushed, dict(self._minutes.times), self._minutes.closed, self._minutes.unused).row())
         cut = AlertCut(rows, self._alerts, [*self._attributed.values()])
         self._alerts = []
         self._attributed = {}
@@ -289,6 +292,11 @@ class AlertWatch:
             self._alerts.append(alert)
 
     def _close(self, minute: int, scores: Sequence[OpenScore]) -> None:
+        for name, of_rule in self._rules.items():
+            for passing in of_rule.due.until(minute):
+                self._add_alert(passing.pass_time(minute))
+                self._changed[stream_key(name, passing.number)] = passing
+                of_rule.due.put(passing)
         by_rule: dict[str, dict[StreamName, _StreamMinute]] = defaultdict(lambda: defaultdict(_StreamMinute))
         for each in scores:
             watched = self._rules.get(each.rule)
@@ -309,7 +317,10 @@ class AlertWatch:
         for (name, of_stream, stream), sessions in zip(places, counting, strict=True):
             found = by_rule[name][of_stream]
             values = means([value for _, value in found.results[each].values()] for each in sessions)
+            due = stream.due
             self._add_alert(stream.step(Minute(minute, sessions, values, found.suspects)))
+            if stream.due != due:
+                self._rules[name].due.put(stream)
             self._changed[stream_key(name, stream.number)] = stream
 
     def _counting(self, day: int, streams: Sequence[tuple[bytes, _StreamMinute]]) -> list[list[str]]:

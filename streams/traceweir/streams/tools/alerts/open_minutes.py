@@ -75,6 +75,9 @@ class OpenMinutes:
         """Notes that a record of a partition was read."""
         self._times[partition] = max(minute, self._times.get(partition, minute))
         self._heard.add(partition)
+        if self.closed is None or minute > self.closed:
+            # Time goes on by each score, also by one that no rule uses.
+            self._minutes.setdefault(minute, [])
 
     def add(self, score: OpenScore) -> None:
         """Takes a score."""
@@ -106,12 +109,21 @@ class OpenMinutes:
         known = [self._times[each] for each in behind if each in self._times]
         return {each for each in behind if known and self._times.get(each, 0) > min(known) + MOST_AHEAD}
 
-    def load(self, times: Mapping[int, int], closed: int | None, rows: Mapping[int, bytes]) -> None:
+    @property
+    def unused(self) -> list[int]:
+        """The minutes that are not over in which no rule uses a score."""
+        return sorted(minute for minute, scores in self._minutes.items() if not scores)
+
+    def load(
+        self, times: Mapping[int, int], closed: int | None, unused: Iterable[int], rows: Mapping[int, bytes]
+    ) -> None:
         """Takes what is known of partitions, and the rows that `changes` returned, by their numbers."""
         self._times = dict(times)
         # How long they have been idle is not known.
         self._heard = set(times)
         self.closed = closed
+        for minute in unused:
+            self._minutes[minute] = []
         for number in sorted(rows):
             scores = _read_scores(rows[number])
             self._rows[number] = max(each.minute for each in scores)

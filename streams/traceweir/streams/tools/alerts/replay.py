@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from traceweir.schemas.alert import Alert
@@ -27,7 +28,20 @@ def replay(scores: SortedScores, rule: AlertRule) -> Replayed:
     for number, (name, watched) in enumerate(scores.streams.items(), 1):
         stream = RuleStream(number, rule, name)
         for minute in minutes_of(watched):
-            if (said := stream.step(minute)) is not None:
-                alerts[said.alert_id] = said
+            for said in (*_passed(stream, scores.minutes, minute.number), stream.step(minute)):
+                if said is not None:
+                    alerts[said.alert_id] = said
+        for said in _passed(stream, scores.minutes, scores.minutes[-1]):
+            alerts[said.alert_id] = said
         reports.append(stream.report())
     return Replayed(sorted(alerts.values(), key=lambda each: each.since), reports)
+
+
+def _passed(stream: RuleStream, minutes: Sequence[int], last: int) -> Iterator[Alert]:
+    """Yields what a stream says at the ends of its intervals up to a minute."""
+    while stream.due is not None:
+        place = bisect_left(minutes, stream.due)
+        if place == len(minutes) or minutes[place] > last:
+            return
+        if (said := stream.pass_time(minutes[place])) is not None:
+            yield said

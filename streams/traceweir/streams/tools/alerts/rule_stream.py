@@ -22,8 +22,9 @@ from traceweir.schemas.alert_rule import AlertRule
 from traceweir.streams.base.statistics.change_point import Changed
 from traceweir.streams.base.statistics.intervals import Floats
 from traceweir.streams.base.statistics.watched_stream import DAY, Promise, StreamAlarm, WatchedStream
+from traceweir.streams.tools.alerts.arrivals import Arrivals
 from traceweir.streams.tools.alerts.judge_or_agent import GUARD_MINUTES, AnchorEvidence, Attribution
-from traceweir.streams.tools.alerts.usual_limit import UsualLimit, beyond, learning_days
+from traceweir.streams.tools.alerts.usual_limit import UsualLimit, beyond
 from traceweir.streams.tools.alerts.verdict import attribution_of, with_verdict
 from traceweir.streams.tools.alerts.watched_scores import SUSPECTS, Minute, StreamName
 from traceweir.streams.tools.alerts.worst_sessions import WorstSession, with_minute, worst_since
@@ -31,13 +32,18 @@ from traceweir.streams.tools.alerts.worst_sessions import WorstSession, with_min
 MOST_VALUES = 50
 """A field with more values in a stream is no suspect any more: new values come all the time."""
 
+BACK_ODDS = 20.0
+"""An alert of freshness is resolved when the usual share of intervals is so many times as likely as that since the onset:
+with a session in each interval, as much evidence as raised it would need days."""
+
 
 @dataclass(frozen=True, slots=True)
 class StreamReport:
     """What is known about a stream."""
 
     stream: StreamName
-    state: Literal["learning", "watched", "raised"]
+    state: Literal["learning", "sparse", "watched", "raised"]
+    """`sparse`: it learns, and has too few sessions so far for an interval in which one comes."""
     sessions_a_day: float
     baseline: float | None
     """Rate, share or mean of the baseline; None without a session."""
@@ -47,12 +53,15 @@ class StreamReport:
     """The smallest change that the sessions of a day show, about; None if none is, or while the stream learns."""
     limit: float | None
     """The value that sessions are compared with; None if the rule has no limit, or while the stream learns it."""
+    interval_minutes: int | None
+    """The length of the intervals of `freshness`; None for other rules, or while the stream learns it."""
 
 
 class _Row(msgspec.Struct, array_like=True):
     name: tuple[str, str, tuple[tuple[str, str], ...]]
     detector: bytes
     limit: UsualLimit
+    arrivals: Arrivals
     first: int | None
     last: int
     sessions: int
@@ -75,8 +84,9 @@ class RuleStream:
     def __init__(self, number: int, rule: AlertRule, name: StreamName) -> None:
         self.name = name
         self._rule = rule
-        self._detector = WatchedStream(number, _promise(rule))
+        self._detector = WatchedStream(number, _promise(rule, None))
         self._limit = UsualLimit(rule.limit)
+        self._arrivals = Arrivals()
         self._first: int | None = None
         self._last = 0
         self._sessions = 0
@@ -97,6 +107,23 @@ class RuleStream:
         """The alert that is raised now; None if none is."""
         return self._alert
 
+    @property
+    def due(self) -> int | None:
+        """The minute since 1970 from which on `pass_time` has to be called; None if it has not."""
+        return self._arrivals.due
+
+    def pass_time(self, minute: int) -> Alert | None:
+        """Takes an interval that is over, if one is; returns the alert that is raised or resolved by it.
+
+        Args:
+            minute: The minute since 1970 that has come, in which some stream of the topic has a score.
+        """
+        over = self._arrivals.passed(minute)
+        if over is None:
+            return None
+        said = self._detector.step(over.start, np.array([float(over.came)]))
+        return None if said is None else self._said(said)
+
     def step(self, minute: Minute) -> Alert | None:
         """Takes a minute, later than all before; returns the alert that is raised or resolved by it."""
         self._note_suspects(minute.number, minute.suspects)
@@ -106,6 +133,10 @@ class RuleStream:
             self._first = minute.number
         self._last = minute.number
         self._sessions += len(minute.sessions)
+        if self._rule.what == "freshness":
+            found = self.pass_time(minute.number)
+            self._note_arrival(minute.number)
+            return found
         is_raised = self._alert is not None
         values = self._compared(minute)
         if values is None:
@@ -113,18 +144,13 @@ class RuleStream:
         said = self._detector.step(minute.number, values)
         if self._detector.lines is not None and not is_raised:
             self._worst = with_minute(self._worst, minute.number, minute.sessions, self._goodness(minute.values))
-        if said is None:
-            return None
-        if said.state == "resolved":
-            return self._resolved(said.at)
-        self._alert = self._raised(said)
-        self._worst = []
-        return self._alert
+        return None if said is None else self._said(said)
 
     def accept(self, minute: int) -> Alert | None:
         """Learns anew what is usual, from the next minute on; returns the alert that this resolves."""
         self._detector.learn_anew()
         self._limit = UsualLimit(self._rule.limit)
+        self._arrivals = Arrivals()
         self._worst = []
         return self.end(minute)
 
@@ -160,15 +186,17 @@ class RuleStream:
         days = max((self._last - (self._first or self._last)) / DAY, 1.0)
         a_day = self._sessions / days
         lines = self._detector.lines
-        state: Literal["learning", "watched", "raised"] = "watched" if self._alert is None else "raised"
+        interval = self._arrivals.interval
+        state: Literal["watched", "raised"] = "watched" if self._alert is None else "raised"
         return StreamReport(
             self.name,
-            "learning" if lines is None else state,
+            state if lines is not None else "sparse" if self._arrivals.is_sparse else "learning",
             a_day,
             self._shown_mean(),
             lines is not None and lines.rhythm,
-            self._detector.findable_drop(a_day),
+            self._detector.findable_drop(a_day if interval is None else DAY / interval),
             self._limit.limit,
+            interval,
         )
 
     def to_bytes(self) -> bytes:
@@ -178,6 +206,7 @@ class RuleStream:
                 (self.name.metric, self.name.level, self.name.slice),
                 self._detector.to_bytes(),
                 self._limit,
+                self._arrivals,
                 self._first,
                 self._last,
                 self._sessions,
@@ -198,8 +227,9 @@ class RuleStream:
         """
         row = _read_row(state)
         stream = cls(1, rule, StreamName(*row.name))
-        stream._detector = WatchedStream.from_bytes(row.detector, _promise(rule))
+        stream._detector = WatchedStream.from_bytes(row.detector, _promise(rule, row.arrivals.interval))
         stream._limit = row.limit
+        stream._arrivals = row.arrivals
         stream._first = row.first
         stream._last = row.last
         stream._sessions = row.sessions
@@ -217,11 +247,12 @@ class RuleStream:
             return minute.values
         # The mean of huge numbers is not finite.
         values = np.nan_to_num(minute.values)
+        is_upper = rule.what == "above_limit"
         if rule.learns_limit:
-            self._limit.take(minute.number, minute.sessions, values, rule)
+            self._limit.take(minute.number, minute.sessions, values, rule.baseline_days / 2, is_upper=is_upper)
         if self._limit.limit is None:
             return None
-        found = beyond(values, self._limit.limit, is_upper=rule.what == "above_limit")
+        found = beyond(values, self._limit.limit, is_upper=is_upper)
         return found if rule.bad_direction == "drop" else 1 - found
 
     def _goodness(self, values: Floats) -> Floats:
@@ -229,6 +260,26 @@ class RuleStream:
         rule = self._rule
         is_high_bad = rule.has_limit and (rule.what == "above_limit") == (rule.bad_direction == "rise")
         return -values if is_high_bad else values
+
+    def _said(self, said: StreamAlarm) -> Alert:
+        if said.state == "resolved":
+            return self._resolved(said.at + self._rest)
+        self._alert = self._raised(said)
+        self._worst = []
+        return self._alert
+
+    def _note_arrival(self, minute: int) -> None:
+        known = self._arrivals.interval
+        self._arrivals.note(minute, self._rule.baseline_days / 2)
+        if self._arrivals.interval != known:
+            # The promise is in days, so its steps depend on their length.
+            promise = _promise(self._rule, self._arrivals.interval)
+            self._detector = WatchedStream.from_bytes(self._detector.to_bytes(), promise)
+
+    @property
+    def _rest(self) -> int:
+        """Minutes from the first minute of a step to its last one."""
+        return (self._arrivals.interval or 1) - 1
 
     def _attribution(self, alert: Alert, anchors: AnchorEvidence | None, minute: int) -> Attribution:
         return attribution_of(alert, anchors, minute, self._came, is_judged=self._is_judged)
@@ -249,6 +300,8 @@ class RuleStream:
         effect = said.effect
         assert change is not None  # noqa: S101  # an alarm has both
         assert effect is not None  # noqa: S101
+        change = change._replace(latest=change.latest + self._rest)
+        raised_at = said.at + self._rest
         rule = self._rule
         if rule.bad_direction == "rise":
             effect = (-effect[0], -effect[2], -effect[1])
@@ -259,9 +312,10 @@ class RuleStream:
             what=rule.what,
             limit=self._limit.limit,
             category=rule.category,
+            interval_minutes=self._arrivals.interval,
             stream=stream,
             state="raised",
-            since=moment_of(said.at),
+            since=moment_of(raised_at),
             onset=AlertOnset(
                 at=moment_of(change.at), earliest=moment_of(change.earliest), latest=moment_of(change.latest)
             ),
@@ -270,7 +324,7 @@ class RuleStream:
             sessions_since=change.values,
             sessions=tuple(each.session for each in worst_since(self._worst, change.at)),
             suspects=self._suspects(change),
-            occurred_at=moment_of(said.at),
+            occurred_at=moment_of(raised_at),
         )
         self._came = sorted(
             field
@@ -280,7 +334,7 @@ class RuleStream:
         # None: there were too many judges to keep.
         self._is_judged = self._first_seen[SUSPECTS.index("judge")] != {}
         # Anchors need hours; what they show comes later.
-        return with_verdict(alert, self._attribution(alert, None, said.at).verdict)
+        return with_verdict(alert, self._attribution(alert, None, raised_at).verdict)
 
     def _resolved(self, minute: int) -> Alert:
         alert = self._alert
@@ -312,9 +366,11 @@ def moment_of(minute: int) -> datetime:
     return datetime.fromtimestamp(minute * 60, UTC)
 
 
-def _promise(rule: AlertRule) -> Promise:
-    days = rule.baseline_days - learning_days(rule)
-    return Promise(rule.tolerated_change, rule.days_between_false_alarms, days)
+def _promise(rule: AlertRule, interval: int | None) -> Promise:
+    # From the first half a stream learns its limit, or the length of its intervals.
+    days = rule.baseline_days / 2 if rule.learns_limit or rule.what == "freshness" else rule.baseline_days
+    odds = BACK_ODDS if rule.what == "freshness" else None
+    return Promise(rule.tolerated_change, rule.days_between_false_alarms, days, interval or 1, odds)
 
 
 _read_row = msgspec.msgpack.Decoder(_Row).decode

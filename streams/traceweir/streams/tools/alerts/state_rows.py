@@ -53,6 +53,8 @@ class Head(msgspec.Struct, frozen=True):
     """The latest minute that was read, by partition."""
     closed: int | None
     """The last minute that is over."""
+    unused: list[int]
+    """The minutes that are not over in which no rule uses a score."""
     format: int = FORMAT
 
     def row(self) -> tuple[bytes, bytes]:

@@ -9,7 +9,6 @@ from heapq import nsmallest
 import msgspec
 import numpy as np
 
-from traceweir.schemas.alert_rule import AlertRule
 from traceweir.streams.base.statistics.intervals import Floats
 from traceweir.streams.base.statistics.watched_stream import DAY, LEAST_BASELINE
 from traceweir.streams.tools.alerts.seen_sessions import session_digest
@@ -38,31 +37,27 @@ class UsualLimit(msgspec.Struct, array_like=True):
     sample: list[tuple[int, float]] = []
     """Digests and values."""
 
-    def take(self, minute: int, sessions: Sequence[str], values: Floats, rule: AlertRule) -> None:
+    def take(self, minute: int, sessions: Sequence[str], values: Floats, days: float, *, is_upper: bool) -> None:
         """Learns from the sessions of a minute, until the limit is known.
 
         Args:
             minute: Minutes since 1970.
             sessions: The sessions.
             values: The value of each.
-            rule: The rule of the stream.
+            days: From how many days the limit is learnt.
+            is_upper: Whether a value above the limit is beyond it; else one below it is.
         """
         if self.limit is not None:
             return
         if self.first is None:
             self.first = minute
-        if minute - self.first >= learning_days(rule) * DAY and self.sessions >= LEAST_BASELINE:
-            self.limit = usual_limit([value for _, value in self.sample], is_upper=rule.what == "above_limit")
+        if minute - self.first >= days * DAY and self.sessions >= LEAST_BASELINE:
+            self.limit = usual_limit([value for _, value in self.sample], is_upper=is_upper)
             self.sample = []
             return
         self.sessions += len(sessions)
         digests = (session_digest(b"", minute // DAY, each) for each in sessions)
         self.sample = nsmallest(SAMPLE, [*self.sample, *zip(digests, values.tolist(), strict=True)])
-
-
-def learning_days(rule: AlertRule) -> float:
-    """Returns how many days of the baseline a limit is learnt from; the rest is for the share beyond it."""
-    return rule.baseline_days / 2 if rule.learns_limit else 0.0
 
 
 def usual_limit(values: Sequence[float], *, is_upper: bool) -> float:

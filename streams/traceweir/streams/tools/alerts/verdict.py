@@ -45,6 +45,8 @@ def attribution_of(
     if found.verdict in ("agent", "config") and others:
         reason = f"{found.reason}; but {', '.join(sorted(others))} came then too, and nothing tells them apart"
         return Attribution("unknown", reason, found.is_final)
+    if alert.what == "freshness":
+        return Attribution("unknown", "sessions that stop coming have no score that says why", found.is_final)
     if found.verdict == "agent" and (alert.what == "not_evaluated" or alert.stream.metric == GATE):
         return Attribution("unknown", "the reasons and causes of these scores say more", found.is_final)
     return found

@@ -107,6 +107,8 @@ class SortedScores:
     streams: Mapping[StreamName, Sequence[WatchedScore]]
     unused: Mapping[str, int]
     """How many scores are not used, by the reason."""
+    minutes: Sequence[int]
+    """The minutes since 1970 that have a score of any stream, used or not, in order."""
 
 
 class ScoreSorter:
@@ -127,6 +129,7 @@ class ScoreSorter:
         self._since_minute = since_minute
         self._first: dict[str, tuple[tuple[int, int], StreamName, WatchedScore]] = {}
         self._unused = Counter[str]()
+        self._minutes: set[int] = set()
         self.seen = 0
         """How many scores were added, whether they count or not."""
 
@@ -135,7 +138,10 @@ class ScoreSorter:
         self.seen += 1
         rule = self._rule
         minute = minute_of(score)
-        if not fits(score, rule) or (self._since_minute is not None and minute < self._since_minute):
+        if self._since_minute is not None and minute < self._since_minute:
+            return
+        self._minutes.add(minute)
+        if not fits(score, rule):
             return
         value = watched_value(score, rule)
         if isinstance(value, str):
@@ -158,7 +164,8 @@ class ScoreSorter:
         for each in found.values():
             each.sort(key=lambda one: (one.minute, one.session, one.value))
         by_appearance = sorted(found, key=lambda name: (found[name][0].minute, name))
-        return SortedScores({name: found[name] for name in by_appearance}, dict(sorted(self._unused.items())))
+        streams = {name: found[name] for name in by_appearance}
+        return SortedScores(streams, dict(sorted(self._unused.items())), sorted(self._minutes))
 
 
 def minutes_of(scores: Sequence[WatchedScore]) -> list[Minute]:
@@ -224,6 +231,8 @@ def watched_value(score: Watchable, rule: AlertRule) -> float | str:
 
     It is from 0 to 1, and turned so that a drop is bad; if the rule has a limit, it is the number that the score has.
     """
+    if rule.what == "freshness":
+        return 1.0
     if score.not_evaluated_because == "sampled_out" or score.cause == "settling":
         return "sampled out, or asked later"
     if rule.what == "not_evaluated":

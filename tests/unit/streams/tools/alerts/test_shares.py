@@ -113,11 +113,11 @@ def test_the_sample_of_a_limit_is_bounded_and_does_not_depend_on_the_order() -> 
     values = np.arange(2_000.0)
     names = [str(each) for each in range(2_000)]
     limit = UsualLimit()
-    limit.take(0, names, values, ABOVE)
+    limit.take(0, names, values, 1, is_upper=True)
     for order in (slice(None), slice(None, None, -1)):
         other = UsualLimit()
         for place in range(2_000)[order]:
-            other.take(0, names[place : place + 1], values[place : place + 1], ABOVE)
+            other.take(0, names[place : place + 1], values[place : place + 1], 1, is_upper=True)
         assert other == limit
     assert len(limit.sample) == SAMPLE
     assert usual_limit([value for _, value in limit.sample], is_upper=True) == pytest.approx(1_800, abs=80)

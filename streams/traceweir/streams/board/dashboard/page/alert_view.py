@@ -24,6 +24,7 @@ WATCHED = {
     "above_limit": "share above the limit",
     "below_limit": "share below the limit",
     "category": "share of a category",
+    "freshness": "freshness",
 }
 """What a rule watches, as pages call it."""
 
@@ -80,6 +81,7 @@ def alert_view(alert: Alert, filters: Filters, now: datetime) -> AlertView:
             "above_limit": {"order": order},
             "below_limit": {"order": "lowest" if rises else "highest"},
             "category": {},
+            "freshness": {},
         }[alert.what],
     }
     return AlertView(

@@ -29,6 +29,7 @@ def test_pages_have_a_word_for_each_kind() -> None:
     [
         ({"what": "above_limit", "limit": 12.5}, ("Share above the limit of", "<dt>limit</dt><dd>12.5</dd>")),
         ({"what": "below_limit", "limit": 3.0}, ("Share below the limit of", "<dt>limit</dt><dd>3</dd>")),
+        ({"what": "freshness", "interval_minutes": 15}, ("Freshness of", "<dd>15 minutes", "after 130 intervals")),
         ({"what": "category", "category": "<b>"}, ("Share of a category of", "<dt>category</dt><dd><bdi>&lt;b&gt;")),
     ],
 )
