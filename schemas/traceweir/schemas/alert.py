@@ -52,14 +52,15 @@ class AlertEffect(WireModel):
 
 
 class AlertSuspect(WireModel):
-    """A value of a field of scores that is new since the onset. That it came at that time is no proof."""
+    """A value of a field of scores that came at the onset, as a new one or after a day. That it came then is no proof."""
 
     field: NonEmpty
-    """The field: `agent_version`, `model`, `judge`, `scorer_version` or `config_digest`."""
+    """The field: `agent_version`, `model`, `judge`, `scorer_version`, `metric_digest`, `config_digest`, `cause` or
+    `labels.NAME`."""
     value: str
     """The value; text of agents."""
     first_seen: Timestamp
-    """The minute of the stream's first score with it."""
+    """The minute of the stream's first score with it, or of the first one after a day of scores without it."""
 
 
 class Alert(WireModel):

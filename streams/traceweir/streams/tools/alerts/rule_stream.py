@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
@@ -24,13 +23,11 @@ from traceweir.streams.base.statistics.intervals import Floats
 from traceweir.streams.base.statistics.watched_stream import DAY, Promise, StreamAlarm, WatchedStream
 from traceweir.streams.tools.alerts.arrivals import Arrivals
 from traceweir.streams.tools.alerts.judge_or_agent import GUARD_MINUTES, AnchorEvidence, Attribution
+from traceweir.streams.tools.alerts.suspect_values import SuspectRow, SuspectValues
 from traceweir.streams.tools.alerts.usual_limit import UsualLimit, beyond
 from traceweir.streams.tools.alerts.verdict import attribution_of, with_verdict
-from traceweir.streams.tools.alerts.watched_scores import SUSPECTS, Minute, StreamName
+from traceweir.streams.tools.alerts.watched_scores import Minute, StreamName
 from traceweir.streams.tools.alerts.worst_sessions import WorstSession, with_minute, worst_since
-
-MOST_VALUES = 50
-"""A field with more values in a stream is no suspect any more: new values come all the time."""
 
 BACK_ODDS = 20.0
 """An alert of freshness is resolved when the usual share of intervals is so many times as likely as that since the onset:
@@ -65,7 +62,7 @@ class _Row(msgspec.Struct, array_like=True):
     first: int | None
     last: int
     sessions: int
-    first_seen: tuple[dict[str, int] | None, ...]
+    suspects: SuspectRow
     worst: list[WorstSession]
     alert: bytes | None
     came: list[str]
@@ -90,7 +87,7 @@ class RuleStream:
         self._first: int | None = None
         self._last = 0
         self._sessions = 0
-        self._first_seen: list[dict[str, int] | None] = [{} for _ in SUSPECTS]
+        self._suspects = SuspectValues()
         self._worst: list[WorstSession] = []
         self._alert: Alert | None = None
         # What was so when the alert was raised: a value that comes later has not caused it.
@@ -126,7 +123,7 @@ class RuleStream:
 
     def step(self, minute: Minute) -> Alert | None:
         """Takes a minute, later than all before; returns the alert that is raised or resolved by it."""
-        self._note_suspects(minute.number, minute.suspects)
+        self._suspects.note(minute.number, minute.suspects, self._last)
         if not len(minute.values):
             return None
         if self._first is None:
@@ -210,7 +207,7 @@ class RuleStream:
                 self._first,
                 self._last,
                 self._sessions,
-                tuple(self._first_seen),
+                self._suspects.row(),
                 self._worst,
                 None if self._alert is None else self._alert.wire(),
                 self._came,
@@ -233,7 +230,7 @@ class RuleStream:
         stream._first = row.first
         stream._last = row.last
         stream._sessions = row.sessions
-        stream._first_seen = list(row.first_seen)
+        stream._suspects = SuspectValues(row.suspects)
         stream._worst = row.worst
         stream._alert = None if row.alert is None else Alert.model_validate_json(row.alert)
         stream._came = row.came
@@ -284,17 +281,6 @@ class RuleStream:
     def _attribution(self, alert: Alert, anchors: AnchorEvidence | None, minute: int) -> Attribution:
         return attribution_of(alert, anchors, minute, self._came, is_judged=self._is_judged)
 
-    def _note_suspects(self, minute: int, found: Collection[tuple[str | None, ...]]) -> None:
-        for place, known in enumerate(self._first_seen):
-            if known is None:
-                continue
-            for values in found:
-                value = values[place]
-                if value is not None:
-                    known.setdefault(value, minute)
-            if len(known) > MOST_VALUES:
-                self._first_seen[place] = None
-
     def _raised(self, said: StreamAlarm) -> Alert:
         change = said.change
         effect = said.effect
@@ -323,16 +309,13 @@ class RuleStream:
             effect=AlertEffect(estimate=effect[0], low=effect[1], high=effect[2]),
             sessions_since=change.values,
             sessions=tuple(each.session for each in worst_since(self._worst, change.at)),
-            suspects=self._suspects(change),
+            suspects=self._nearest(change),
             occurred_at=moment_of(raised_at),
         )
-        self._came = sorted(
-            field
-            for field, known in zip(SUSPECTS, self._first_seen, strict=True)
-            if known is None or any(change.earliest <= minute <= change.latest for minute in known.values())
-        )
+        came = {each.field for each in self._suspects.within(change.earliest, change.latest)}
+        self._came = sorted(came.union(self._suspects.unknown))
         # None: there were too many judges to keep.
-        self._is_judged = self._first_seen[SUSPECTS.index("judge")] != {}
+        self._is_judged = self._suspects.has("judge")
         # Anchors need hours; what they show comes later.
         return with_verdict(alert, self._attribution(alert, None, raised_at).verdict)
 
@@ -343,16 +326,12 @@ class RuleStream:
         at = max(moment_of(minute), alert.since)
         return alert.model_copy(update={"state": "resolved", "occurred_at": at})
 
-    def _suspects(self, change: Changed) -> tuple[AlertSuspect, ...]:
-        near = sorted(
-            (abs(minute - change.at), field, value, minute)
-            for field, known in zip(SUSPECTS, self._first_seen, strict=True)
-            for value, minute in (known or {}).items()
-            if change.earliest <= minute <= change.latest
-        )
+    def _nearest(self, change: Changed) -> tuple[AlertSuspect, ...]:
+        came = self._suspects.within(change.earliest, change.latest)
+        came.sort(key=lambda each: (abs(each.minute - change.at), each.field, each.value))
         return tuple(
-            AlertSuspect(field=field, value=value, first_seen=moment_of(minute))
-            for _, field, value, minute in near[:MOST_SUSPECTS]
+            AlertSuspect(field=each.field, value=each.value, first_seen=moment_of(each.minute))
+            for each in came[:MOST_SUSPECTS]
         )
 
     def _shown_mean(self) -> float | None:

@@ -36,6 +36,7 @@ class ScoreOutline(msgspec.Struct):
     not_evaluated_because: str | None = None
     cause: str | None = None
     category: str | None = None
+    metric_digest: str | None = None
     judge: str | None = None
     app_name: _Short | None = None
     agent_name: _Short | None = None

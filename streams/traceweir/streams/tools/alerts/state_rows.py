@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-FORMAT = 2
+FORMAT = 5
 """The form of all rows. A process with another form does not use them."""
 _HEAD = b"head"
 _STREAM = b"stream/"

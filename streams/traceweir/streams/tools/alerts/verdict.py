@@ -10,8 +10,11 @@ from traceweir.schemas.score import GATE
 from traceweir.streams.tools.alerts.judge_or_agent import AnchorEvidence, Attribution, ScoresAlarm, judge_or_agent
 
 OF_CONFIG = "config_digest"
-OF_MEASURING = frozenset({OF_CONFIG, "judge", "scorer_version"})
+METRIC = "metric_digest"
+OF_MEASURING = frozenset({OF_CONFIG, METRIC, "judge", "scorer_version"})
 """Fields whose change is not the agent's."""
+OF_PUSHED = frozenset({OF_CONFIG, METRIC, "cause"})
+"""Fields that a pushed config changes itself: the digests, and why scores have no value."""
 
 
 def attribution_of(
@@ -41,7 +44,7 @@ def attribution_of(
     )
     is_rate = alert.what == "pass_rate" and alert.stream.metric != GATE
     found = judge_or_agent(alarm, anchors if is_rate else None, configs, now)
-    others = {*came} - {OF_CONFIG} if found.verdict == "config" else {*came} & OF_MEASURING
+    others = {*came} - OF_PUSHED if found.verdict == "config" else {*came} & OF_MEASURING
     if found.verdict in ("agent", "config") and others:
         reason = f"{found.reason}; but {', '.join(sorted(others))} came then too, and nothing tells them apart"
         return Attribution("unknown", reason, found.is_final)

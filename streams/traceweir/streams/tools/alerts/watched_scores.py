@@ -19,8 +19,8 @@ from traceweir.streams.base.statistics.intervals import Floats
 from traceweir.streams.base.statistics.watched_stream import DAY
 from traceweir.streams.tools.results.selection import dimension_of
 
-SUSPECTS = ("agent_version", "model", "judge", "scorer_version", "config_digest")
-"""The fields of a score whose change can be the cause of an alarm."""
+SUSPECTS = ("agent_version", "model", "judge", "scorer_version", "metric_digest", "config_digest", "cause")
+"""The fields of a score whose change can be the cause of an alarm, or name it. Labels can too, whatever their names are."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -49,7 +49,7 @@ class WatchedScore:
     value: float
     """As `watched_value` returns it."""
     suspects: tuple[str | None, ...]
-    """Values of the fields `SUSPECTS`."""
+    """As `suspects_of` returns them."""
 
 
 class Minute(NamedTuple):
@@ -62,7 +62,7 @@ class Minute(NamedTuple):
     values: Floats
     """A value of each: from 0 to 1, where a drop is bad; or a number, if the rule has a limit."""
     suspects: Collection[tuple[str | None, ...]]
-    """Values of the fields `SUSPECTS` of its scores, also of those whose session does not count."""
+    """What `suspects_of` returns of its scores, also of those whose session does not count."""
 
 
 class Watchable(Protocol):
@@ -211,9 +211,10 @@ def stream_name(score: Watchable, rule: AlertRule) -> StreamName:
 
 
 def suspects_of(score: Watchable) -> tuple[str | None, ...]:
-    """Returns the values of the fields `SUSPECTS`."""
+    """Returns the values of the fields `SUSPECTS`, and then the name and the value of each label in turn."""
     found: tuple[str | None, ...] = _suspects(score)
-    return found
+    labels = score.labels
+    return found if labels is None else (*found, *(part for label in sorted(labels.items()) for part in label))
 
 
 _suspects = attrgetter(*SUSPECTS)

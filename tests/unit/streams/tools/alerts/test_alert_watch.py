@@ -17,7 +17,7 @@ from traceweir.schemas.alert_rule import DEFAULT_ALERT_RULE, AlertRule
 from traceweir.schemas.score import Score
 from traceweir.streams.tools.alerts.alert_watch import AlertWatch
 from traceweir.streams.tools.alerts.open_minutes import QUIET_S
-from traceweir.streams.tools.alerts.state_rows import LogPlace, StateFormatError
+from traceweir.streams.tools.alerts.state_rows import FORMAT, LogPlace, StateFormatError
 
 PARTITIONS = 3
 
@@ -287,7 +287,9 @@ def test_a_partition_far_ahead_of_others_waits() -> None:
 
 def test_a_state_of_another_form_is_refused_with_the_way_out() -> None:
     rows = {key: row for key, row in watched().cut(LogPlace()).rows if row is not None}
-    head = rows[b"head"].replace(b"\xa6format\x02", b"\xa6format\x01")
+    head = rows[b"head"].replace(b"\xa6format" + bytes([FORMAT]), b"\xa6format" + bytes([FORMAT + 1]))
     assert head != rows[b"head"]
-    with pytest.raises(StateFormatError, match="has the format 1, and this version of Traceweir reads 2"):
+    with pytest.raises(
+        StateFormatError, match=f"has the format {FORMAT + 1}, and this version of Traceweir reads {FORMAT}"
+    ):
         AlertWatch().load({b"head": head})

@@ -125,11 +125,20 @@ def test_an_end_after_a_verdict_is_the_last_record_of_the_alert() -> None:
     assert ([(each.state, each.verdict) for each in cut.alerts], cut.attributed) == ([("resolved", "judge")], [])
 
 
-@pytest.mark.parametrize("field", ["judge", "scorer_version"])
+@pytest.mark.parametrize("field", ["judge", "scorer_version", "metric_digest"])
 def test_an_agent_is_not_named_if_what_measures_it_came_at_the_same_time(field: str) -> None:
     _, alert = raised(judge=None)
     assert attribution_of(alert, None, 0, {field, "agent_version"}, is_judged=False).verdict == "unknown"
     assert attribution_of(alert, None, 0, {"agent_version"}, is_judged=False).verdict == "agent"
+
+
+@pytest.mark.parametrize(
+    ("field", "verdict"),
+    [("metric_digest", "config"), ("cause", "config"), ("agent_version", "unknown"), ("labels.prompt", "unknown")],
+)
+def test_a_config_is_named_beside_what_it_changes_itself_and_beside_nothing_else(field: str, verdict: str) -> None:
+    _, alert = raised(config="e")
+    assert attribution_of(alert, None, 0, {"config_digest", field}, is_judged=True).verdict == verdict
 
 
 def test_the_gate_and_scores_without_a_value_are_not_called_the_agents() -> None:
