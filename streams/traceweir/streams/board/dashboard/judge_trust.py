@@ -5,16 +5,15 @@ The functions are those of `traceweir trust`.
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
 from traceweir.schemas.labels import Label
+from traceweir.streams.board.dashboard.trust_slices import dimensions_of, slices
 from traceweir.streams.board.dashboard.uneven_labels import UnevenLabels, uneven_labels
 from traceweir.streams.board.store.judged import judged_scores
 from traceweir.streams.board.store.labels import given_labels
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 
 MAX_DISAGREEMENTS = 50
 """The most disagreements that an answer names for each judge."""
-SLICED_BY = ("app_name", "agent_name", "agent_version", "environment", "model", "config_digest")
-"""The dimensions by which rates are divided."""
 
 
 class RateWithInterval(BaseModel):
@@ -167,7 +164,7 @@ class JudgeTrust(BaseModel):
     metric_digest: str | None
     """Digest of what measured; null if the scores do not name it."""
     dimension: str | None
-    """The dimension of the slice; null for all subjects."""
+    """The dimension of the slice, or `label NAME` for a label of the events; null for all subjects."""
     slice: str | None
     """The value of the dimension."""
     agreement: PeopleAgreement | None
@@ -232,7 +229,9 @@ def criterion_trust(store: Readable, selection: Selection, half_width: float) ->
             for each in groups
             if (
                 made := _trust(
-                    each, half_width, uneven=uneven_labels(each, SLICED_BY, selection.since, selection.until)
+                    each,
+                    half_width,
+                    uneven=uneven_labels(each, dimensions_of(each.scores), selection.since, selection.until),
                 )
             )
             is not None
@@ -240,7 +239,7 @@ def criterion_trust(store: Readable, selection: Selection, half_width: float) ->
         slices=[
             made
             for each in groups
-            for dimension, value, part in _slices(each)
+            for dimension, value, part in slices(each)
             if (made := _trust(part, half_width, dimension, value)) is not None
         ],
         scores=number,
@@ -319,41 +318,3 @@ def _categories(group: LabelledScores) -> CategoriesOfPeople | None:
 
 def _rate(found: Estimated | None) -> RateWithInterval | None:
     return None if found is None else RateWithInterval(value=found.value, low=found.low, high=found.high)
-
-
-def _slices(group: LabelledScores) -> Iterator[tuple[str, str, LabelledScores]]:
-    """Yields the parts of a group that have enough labels, each with its dimension and value, by their names."""
-    if group.subjects is None:
-        return
-    import numpy as np
-
-    from traceweir.streams.base.statistics.prediction_powered import numbered
-    from traceweir.streams.base.statistics.rate_statement import LEAST_LABELS
-
-    subjects = group.subjects
-    for dimension in SLICED_BY:
-        values = [getattr(each, dimension) for each in group.scores]
-        labelled = Counter(
-            value
-            for value, truth in zip(values, subjects.truth.tolist(), strict=True)
-            if not math.isnan(truth) and value
-        )
-        if len(set(values)) < 2:
-            continue
-        for value in sorted(each for each, number in labelled.items() if number >= LEAST_LABELS):
-            part = np.array([each == value for each in values])
-            missing = [each for each in group.missing if getattr(each, dimension) == value]
-            of_slice = replace(
-                subjects,
-                verdicts=subjects.verdicts[part],
-                chances=subjects.chances[part],
-                sessions=numbered(subjects.sessions[part]),
-                truth=subjects.truth[part],
-                label_chances=subjects.label_chances[part],
-                not_evaluated=len(missing),
-            )
-            yield (
-                dimension,
-                value,
-                replace(group, subjects=of_slice, disagreements=(), scores=(), missing=missing, pairs=()),
-            )

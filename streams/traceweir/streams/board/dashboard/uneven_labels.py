@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel
 
 from traceweir.schemas.score import Score
+from traceweir.streams.board.dashboard.trust_slices import value_of
 
 if TYPE_CHECKING:
     from traceweir.streams.lab.trust import LabelledScores
@@ -25,7 +26,7 @@ class UnevenLabels(BaseModel):
     """A part of the subjects of which another share was labelled than of the others, beyond chance."""
 
     dimension: str
-    """Name of the dimension, or `time`: a quarter of the time range."""
+    """Name of the dimension, `label NAME` for a label of the events, or `time`: a quarter of the time range."""
     value: str
     """Value of the dimension, or the begin of the quarter."""
     labelled: int
@@ -94,7 +95,7 @@ def _divisions(
     scores: Sequence[Score], dimensions: Sequence[str], since: datetime, until: datetime
 ) -> Iterator[tuple[str, list[str]]]:
     for dimension in dimensions:
-        yield dimension, [str(getattr(each, dimension) or "none") for each in scores]
+        yield dimension, [str(value_of(each, dimension) or "none") for each in scores]
     length = (until - since) / PARTS_OF_TIME
     begins = [f"{since + number * length:%Y-%m-%d %H:%M}" for number in range(PARTS_OF_TIME)]
     yield "time", [begins[min(PARTS_OF_TIME - 1, int((each.occurred_at - since) / length))] for each in scores]

@@ -151,12 +151,12 @@ def _of_labels(store: Readable, source: _Source) -> list[_Known] | None:
         return None
     by_label: dict[tuple[str, str], list[_Row]] = {}
     for row in rows:
-        for name, value in _labels_in(row["labels"]):
+        for name, value in labels_in(row["labels"]):
             by_label.setdefault((f"label {name}", value), []).append(row)
     return [(name, value, added(rows)) for (name, value), rows in sorted(by_label.items())]
 
 
-def _labels_in(text: str) -> list[tuple[str, str]]:
+def labels_in(text: str) -> list[tuple[str, str]]:
     """Returns the labels of a result; none if the text is no object of texts, which only a forged record can have."""
     try:
         found = orjson.loads(text)

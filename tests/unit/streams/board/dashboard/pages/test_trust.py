@@ -16,6 +16,7 @@ from tests.support.scoring import NOW
 from tests.support.stores import open_store
 
 from traceweir.streams.board.dashboard.judge_trust import criterion_trust
+from traceweir.streams.board.dashboard.trust_slices import MOST_LABEL_NAMES, SLICED_BY, dimensions_of
 from traceweir.streams.board.store import judged
 from traceweir.streams.board.store.review import review_point
 from traceweir.streams.board.store.selection import Selection
@@ -71,6 +72,31 @@ async def test_a_slice_needs_20_labels_and_several_values(tmp_path: Path) -> Non
     assert sum(rate_of(each).judged for each in found.slices) == 300
     few = site_of(tmp_path / "few", *story(labelled=38))
     assert criterion_trust(few.store, SPAN, 0.1).slices == []
+
+
+async def test_rates_are_divided_by_the_labels_of_events_such_as_the_language(tmp_path: Path, visit: Open) -> None:
+    scores, labels = story()
+    spoken = [
+        each.model_copy(update={"labels": {"language": "pl" if number % 2 else "<b>de"}, "agent_version": None})
+        for number, each in enumerate(scores)
+    ]
+    site = site_of(tmp_path, spoken, labels)
+    found = criterion_trust(site.store, SPAN, 0.1)
+    assert [(each.dimension, each.slice, rate_of(each).labels) for each in found.slices] == [
+        ("label language", "<b>de", 30),
+        ("label language", "pl", 30),
+    ]
+    assert sum(rate_of(each).judged for each in found.slices) == 300
+    page = (await visit(site).get(ASKED)).text
+    assert "label language" in page
+    assert "<b>de" not in page
+
+
+def test_rates_are_divided_by_the_most_frequent_labels_only() -> None:
+    scores = [make_score(f"s-{number}", labels={f"n{number % 30:02}": "x", "language": "pl"}) for number in range(45)]
+    found = dimensions_of(scores)
+    assert len(found) == len(SLICED_BY) + MOST_LABEL_NAMES
+    assert found[len(SLICED_BY) :] == sorted(["label language", *(f"label n{number:02}" for number in range(19))])
 
 
 async def test_without_a_label_it_says_how_many_are_needed(tmp_path: Path, visit: Open) -> None:
