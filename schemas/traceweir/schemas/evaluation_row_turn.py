@@ -86,6 +86,7 @@ def _invocation(row: EvaluationRow, trace: MlflowTrace) -> Invocation:
         latency_seconds=latency,
         unread=unread or None,
         labels=trace.labels or None,
+        error=trace.error if answer is None else None,
     )
 
 

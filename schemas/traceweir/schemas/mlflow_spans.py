@@ -26,6 +26,8 @@ MAX_DEPTH = 100
 _TEXTS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 _BRACKETS = re.compile(r"[\[\]{}]")
 
+_MAX_ERROR_CHARS = 2_000
+
 MAX_NUMBER = 2**63 - 1
 """The largest number that is read. JSON allows larger numbers, which a float and other readers cannot represent."""
 
@@ -52,6 +54,8 @@ class MlflowSpan:
     """The decoded values of the attributes in `_READ`."""
     unreadable: tuple[str, ...] = ()
     """The names of the attributes in `_READ` that are not JSON."""
+    error: str | None = None
+    """The error message of a step that failed, which can be empty; None if nothing says that it failed."""
 
     @property
     def kind(self) -> JsonValue:
@@ -238,7 +242,30 @@ def _span(number: int, span: JsonValue) -> MlflowSpan:
         start_ns=_nanoseconds(span.get("start_time", span.get("start_time_unix_nano"))),
         attributes=attributes,
         unreadable=tuple(unreadable),
+        error=_error(span),
     )
+
+
+def _error(span: JsonObject) -> str | None:
+    """Returns the error of a span with the status of a failure: its exception, or else the description of its status."""
+    status = span.get("status")
+    # MLflow 2 has the code beside the message.
+    code = status.get("code") if isinstance(status, dict) else span.get("status_code", status)
+    if not isinstance(code, str) or code.rpartition("_")[2].upper() != "ERROR":
+        return None
+    listed = span.get("events")
+    for event in reversed(listed if isinstance(listed, list) else []):
+        attributes = event.get("attributes") if isinstance(event, dict) and event.get("name") == "exception" else None
+        message = attributes.get("exception.message") if isinstance(attributes, dict) else None
+        kind = attributes.get("exception.type") if isinstance(attributes, dict) else None
+        if isinstance(message, str) and message:
+            return (
+                f"{kind}: {message}"[:_MAX_ERROR_CHARS]
+                if isinstance(kind, str) and kind
+                else message[:_MAX_ERROR_CHARS]
+            )
+    described = status.get("message") if isinstance(status, dict) else span.get("status_message")
+    return described[:_MAX_ERROR_CHARS] if isinstance(described, str) else ""
 
 
 def number(value: JsonValue) -> int | float | None:

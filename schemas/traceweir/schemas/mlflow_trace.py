@@ -33,6 +33,7 @@ from traceweir.schemas.mlflow_tokens import trace_token_usage
 
 DOC_URI = "doc_uri"
 """The key of a document's URI in a chunk's metadata, unless the model sets another key by `set_retriever_schema`."""
+_NO_MESSAGE = "the step failed; its span tells no message"
 _SECONDS = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)s")
 
 
@@ -57,6 +58,8 @@ class MlflowTrace:
     """The feedback that was attached to the trace."""
     dimensions: Dimensions = UNKNOWN
     """The user, the version, the labels and the id in OpenTelemetry, as far as the trace tells them."""
+    error: str | None = None
+    """The error of a root span that failed without an output; None if it did not."""
     unread: list[str] = field(default_factory=list)
     """A sentence for each part of the trace that could not be read."""
 
@@ -76,6 +79,7 @@ def read_mlflow_trace(document: JsonValue) -> MlflowTrace:
         f"attribute {name!r} of span {span.name[:80]!r} is not JSON" for span in tree.spans for name in span.unreadable
     ]
     root = tree.root
+    failed = root is not None and root.error is not None and root.attributes.get(OUTPUTS) is None
     uses, responses = _tool_calls(tree.spans, unread)
     return MlflowTrace(
         request=root.attributes.get(INPUTS) if root else None,
@@ -90,6 +94,7 @@ def read_mlflow_trace(document: JsonValue) -> MlflowTrace:
         labels=trace_labels(tree.info),
         dimensions=mlflow_dimensions(tree.info),
         unread=unread,
+        error=(root.error or _NO_MESSAGE) if root is not None and failed else None,
     )
 
 
@@ -178,7 +183,12 @@ def _tool_calls(spans: Sequence[MlflowSpan], unread: list[str]) -> tuple[list[Fu
         for span in tools
     ]
     responses = [
-        FunctionResponse(id=_call_id(span), name=span.name, response=span.attributes.get(OUTPUTS)) for span in tools
+        FunctionResponse(
+            id=_call_id(span),
+            name=span.name,
+            response=span.attributes.get(OUTPUTS) if span.error is None else {"error": span.error or _NO_MESSAGE},
+        )
+        for span in tools
     ]
     return calls_made, responses
 

@@ -328,3 +328,29 @@ def test_values_that_utf_8_or_json_cannot_represent_are_not_read(text: str) -> N
 def test_a_row_with_an_invalid_trace_is_rejected_with_the_reason(document: str, why: str) -> None:
     with pytest.raises(TraceUnreadable, match=why):
         read_mlflow_trace(document)
+
+
+FAILED: dict[str, Any] = {"status": {"code": "STATUS_CODE_ERROR", "message": "no seats left"}}
+RAISED: dict[str, Any] = {
+    "status": {"code": "STATUS_CODE_ERROR", "message": ""},
+    "events": [
+        {"name": "exception", "attributes": {"exception.type": "ValueError", "exception.message": "no seats left"}}
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("failure", "error"),
+    [
+        (FAILED, "no seats left"),
+        (RAISED, "ValueError: no seats left"),
+        ({"status_code": "ERROR", "status_message": "no seats left"}, "no seats left"),
+        ({"status": {"code": "STATUS_CODE_ERROR"}}, "the step failed; its span tells no message"),
+    ],
+)
+def test_the_error_of_a_tool_and_of_a_root_that_failed_is_read(failure: dict[str, Any], error: str) -> None:
+    tool = {**mlflow_span("book", "TOOL", "root"), **failure}
+    assert read_mlflow_trace(mlflow_trace(ROOT, tool)).tool_responses == [
+        FunctionResponse(name="book", response={"error": error})
+    ]
+    assert read_mlflow_trace(mlflow_trace({**ROOT, **failure})).error == error

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, JsonValue, model_validator
 
 from traceweir.schemas.base import AdkModel, Identifier, JsonObject
+from traceweir.schemas.finish_reasons import is_unfinished
 from traceweir.schemas.invocation import FunctionCall, FunctionResponse, Part, UsageMetadata
 from traceweir.schemas.result_parts import data_url_kind
 from traceweir.schemas.tool_results import is_pending
@@ -80,11 +81,30 @@ class SavedEvent(AdkModel):
     finish_reason: JsonValue = None
     error_code: JsonValue = None
     """For a response of a model, why it ended if that was no regular end."""
+    error_message: JsonValue = None
 
     @property
     def is_compaction(self) -> bool:
         """Whether ADK wrote the event itself, as a summary of earlier events."""
         return bool(self.actions and self.actions.compaction)
+
+    @property
+    def error(self) -> str:
+        """The error for which the event has no response; empty without one, and if the model stopped at a limit."""
+        code = self.error_code if isinstance(self.error_code, str | int) else None
+        message = self.error_message if isinstance(self.error_message, str) else ""
+        if (code is None and not message) or self.parts or is_unfinished(str(code)):
+            return ""
+        return message if code is None else f"{code}: {message}" if message else str(code)
+
+    @property
+    def tells(self) -> bool:
+        """Whether the event has anything of a turn, and not only what the application has noted."""
+        spoken = self.input_transcription is not None or self.output_transcription is not None
+        is_of_model = (
+            self.usage_metadata is not None or self.model_version is not None or self.finish_reason is not None
+        )
+        return bool(self.content and self.content.parts) or spoken or is_of_model or bool(self.error)
 
     @property
     def is_of_user(self) -> bool:
@@ -162,7 +182,7 @@ IGNORED_OF_SESSION = IgnoredKeys(
     {
         SavedSession: ("state", "last_update_time", "lastUpdateTime", "display_name", "displayName"),
         SavedEvent: (
-            *("id", "branch", "error_message", "errorMessage", "interrupted"),
+            *("id", "branch", "interrupted"),
             *("custom_metadata", "customMetadata", "cache_metadata", "cacheMetadata"),
             *("citation_metadata", "citationMetadata", "live_session_resumption_update"),
             *("liveSessionResumptionUpdate", "go_away", "goAway", "avg_logprobs", "avgLogprobs", "logprobs_result"),

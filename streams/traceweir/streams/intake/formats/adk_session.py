@@ -54,6 +54,7 @@ from traceweir.streams.intake.formats.base import (
 from traceweir.streams.intake.formats.documents import Document
 
 _CONFIRMATION = "adk_request_confirmation"
+_MAX_ERROR_CHARS = 2_000
 """The call with which ADK asks the user whether another call may run."""
 
 
@@ -66,6 +67,8 @@ def read_adk_session(found: JsonObject, document: Document, context: InputContex
     the invocation of its call, as `continued_turns` says. The summaries that ADK writes of earlier events are left
     out. The tokens of an invocation are the sums over its events; its agent and its model are the first that its events name.
 
+    An error of a model after which the agent says nothing is that of its invocation.
+
     Raises:
         InputError: the document is not a session of ADK, or no agent has answered in it.
     """
@@ -76,6 +79,8 @@ def read_adk_session(found: JsonObject, document: Document, context: InputContex
         turns = [
             _turn(f"{name}#{number}" if name and number > 1 else name, of_turn)
             for name, of_invocation in _by_invocation(events)
+            # What an application or ADK notes between the turns, such as a state or a rewind, is no turn.
+            if any(event.tells for event in of_invocation)
             for number, of_turn in enumerate(_turns_of(of_invocation), start=1)
         ]
     except ValidationError as error:
@@ -179,6 +184,10 @@ def _turn(invocation_id: str, events: Sequence[SavedEvent]) -> RecordedTurn:
             final = event if not has_text or any(part.text for part in event.parts) else final
         if event.grounding_metadata is not None or any(part.is_shown for part in event.parts):
             shown.append(event)
+    last = next((event for event in reversed(events) if not event.is_of_user), None)
+    error = last.error[:_MAX_ERROR_CHARS] if last is not None else ""
+    # A text before an error is no answer.
+    final = None if error else final
     steps = [
         InvocationStep(
             author="" if event.is_of_user else event.author,
@@ -215,6 +224,7 @@ def _turn(invocation_id: str, events: Sequence[SavedEvent]) -> RecordedTurn:
                 or None,
                 latency_seconds=_seconds_between(began, ended) if asked is not None else None,
                 unread=unread or None,
+                error=error or None,
             )
         ),
         began,

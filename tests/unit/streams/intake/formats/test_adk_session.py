@@ -194,6 +194,38 @@ def test_a_summary_of_earlier_events_is_no_invocation() -> None:
     ]
 
 
+@pytest.mark.parametrize("actions", [{"rewindBeforeInvocationId": "e-1"}, {"stateDelta": {"seats": 2}}])
+def test_what_is_noted_between_the_turns_is_no_invocation(actions: dict[str, Any]) -> None:
+    found = invocations(
+        adk_event("user", text("Hi")),
+        adk_event("geo", text("Hello")),
+        adk_event("user", invocation_id="e-9", actions=actions),
+    )
+    assert [each.invocation_id for each in found] == ["e-1"]
+
+
+@pytest.mark.parametrize(
+    ("more", "error"),
+    [
+        ({"errorCode": "RESOURCE_EXHAUSTED", "errorMessage": "no quota"}, "RESOURCE_EXHAUSTED: no quota"),
+        ({"errorCode": "MALFORMED_FUNCTION_CALL"}, "MALFORMED_FUNCTION_CALL"),
+        ({"errorMessage": "no quota"}, "no quota"),
+        # It stopped at its limit, and has not failed.
+        ({"errorCode": "MAX_TOKENS"}, None),
+    ],
+)
+def test_an_error_of_the_model_at_the_end_is_that_of_the_invocation(more: dict[str, Any], error: str | None) -> None:
+    (found,) = invocations(adk_event("user", text("Hi")), adk_event("geo", **more))
+    assert (said(found), found.error) == (("Hi", None), error)
+
+
+def test_an_error_after_which_the_agent_answers_is_not_that_of_the_invocation() -> None:
+    (found,) = invocations(
+        adk_event("user", text("Hi")), adk_event("geo", errorCode="503"), adk_event("geo", text("Yes."))
+    )
+    assert (said(found), found.error) == (("Hi", "Yes."), None)
+
+
 def test_what_was_spoken_is_the_question_and_the_answer_where_no_text_is() -> None:
     audio = {"inlineData": {"mimeType": "audio/pcm", "data": "AAAA"}}
     (found,) = invocations(
