@@ -108,10 +108,13 @@ class EventsOfAnthropic:
             case {"delta": {"type": "input_json_delta", "partial_json": str(text)}}:
                 block = self._blocks.setdefault(index, {"type": "tool_use"})
                 self._texts.add(block, "input", text)
+            case {"delta": {"type": "citations_delta"}}:
+                # Pieces of one text have citations, which are no part of the answer.
+                self._blocks.setdefault(index, {"type": "text"})["citations"] = [True]
             case {"type": "message_delta"}:
                 self._end(piece)
             case _:
-                # Signatures, citations and reasoning are no part of the answer; other events have no content.
+                # Signatures and reasoning are no part of the answer; other events have no content.
                 pass
 
     def whole(self) -> JsonObject:

@@ -111,6 +111,8 @@ def _beside(found: JsonObject, name: str, answer: JsonObject) -> JsonObject:
     others: JsonObject = {key: value for key, value in found.items() if key != name and value is not None}
     if name == "response" and (others.keys() & _OF_ROW or others.keys().isdisjoint(MESSAGE_LISTS)):
         return {**others, name: answer}
+    if name == "outputs" and others.keys() & _OF_ROW:
+        return {**others, name: answer}
     request = others.get("request")
     if isinstance(request, dict) and others.keys().isdisjoint(MESSAGE_LISTS):
         others |= {key: request[key] for key in (*MESSAGE_LISTS, "input", "prompt") if key in request}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import orjson
@@ -26,6 +26,8 @@ class ChatToolCall:
     """None if the stream of the answer was cut off in them."""
     replaced: Counter[str] = field(default_factory=Counter, compare=False)
     """What is no JSON in the text of the arguments, as `ReadJson` has it."""
+    kept_as_text: bool = field(default=False, compare=False)
+    """Whether the arguments are no JSON object, as a model can write them, and are kept as the text `arguments`."""
 
 
 def call_of(call: JsonValue, path: str, error: MakeError, *, function_path: str | None = None) -> ChatToolCall:
@@ -51,7 +53,10 @@ def call_of(call: JsonValue, path: str, error: MakeError, *, function_path: str 
         )
     arguments = first_of(named, "arguments", "args", "input", "parameters", "tool_kwargs")
     call_id = identifier(first_of(call, "id", "call_id", "toolUseId", "toolCallId", "tool_call_id"))
-    return call_with(call_id, name, arguments)
+    found = call_with(call_id, name, arguments)
+    # The input of a custom tool is a text.
+    is_free = isinstance(call.get("custom"), dict) or call.get("type") == "custom_tool_call"
+    return replace(found, kept_as_text=False) if is_free else found
 
 
 def call_with(call_id: str | None, name: str, arguments: JsonValue) -> ChatToolCall:
@@ -74,7 +79,7 @@ def call_with(call_id: str | None, name: str, arguments: JsonValue) -> ChatToolC
         # Where it fails, the whole event is refused, which JSON cannot represent either.
         with suppress(ValueError, orjson.JSONEncodeError):
             arguments = write_json(arguments).decode()
-    return ChatToolCall(call_id, name, {"arguments": arguments})
+    return ChatToolCall(call_id, name, {"arguments": arguments}, kept_as_text=True)
 
 
 class ReadObject(NamedTuple):
@@ -85,7 +90,11 @@ class ReadObject(NamedTuple):
 
 
 def object_in(value: JsonValue) -> ReadObject | None:
-    """Returns an object that is given as such or as its text, and an empty one for nothing; None for another value."""
+    """Returns an object that is given as such or as its text, and an empty one for nothing; None for another value.
+
+    >>> object_in("null").value, object_in("[1]")
+    ({}, None)
+    """
     if value is None or value == "":
         return ReadObject({}, Counter())
     if isinstance(value, dict):
@@ -94,8 +103,13 @@ def object_in(value: JsonValue) -> ReadObject | None:
         return None
     try:
         found = read_json(value)
+        if isinstance(found.value, str) and found.value.lstrip().startswith("{"):
+            # A library has encoded the text once more.
+            found = read_json(found.value)
     except ValueError:
         return None
+    if found.value is None:
+        return ReadObject({}, Counter())
     return ReadObject(found.value, found.replaced) if isinstance(found.value, dict) else None
 
 

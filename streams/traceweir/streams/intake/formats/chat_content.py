@@ -7,7 +7,7 @@ is left out. A part that is neither is counted by its kind, and never replaced b
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 import orjson
@@ -30,8 +30,13 @@ from traceweir.streams.intake.spans.hosted_tools import read_hosted
 from traceweir.streams.intake.spans.message import SpanMessage
 
 _TEXTS = {"text", "input_text", "output_text", "summary_text"}
-_MARKS = {"cachePoint", "cache_point", "step-start"}
-"""Parts without content, which tell only the provider something."""
+MARKS = frozenset(
+    {
+        *("cachePoint", "cache_point", "step-start"),
+        *("tool-approval-request", "tool-approval-response"),
+    }
+)
+"""Parts without content, which tell only the provider or a framework something."""
 _CALLS = {"tool_use", "tool_call", "tool-call", "function_call", "custom_tool_call"}
 _RESULTS = {"tool_result", "tool-result", "tool_call_output"}
 _OUTPUT = "_call_output"
@@ -65,6 +70,8 @@ class ChatContent:
     results: list[ChatToolResult] = field(default_factory=list)
     unread: Counter[str] = field(default_factory=Counter)
     """How many parts of each kind are neither text, call, result nor reasoning, such as `image_url`."""
+    in_pieces: bool = False
+    """Whether the texts are pieces of one text, of which some have citations, as Anthropic writes it."""
     texts_before: int = 0
     """Number of the texts before the last result."""
     calls_before: int = 0
@@ -85,8 +92,12 @@ class ChatContent:
 
     @property
     def text(self) -> str:
-        """The texts, a line each."""
-        return "\n".join(self.texts)
+        """The texts, a line each unless they are pieces of one text."""
+        return self.joined(self.texts)
+
+    def joined(self, texts: Iterable[str]) -> str:
+        """Returns some of the texts as one."""
+        return ("" if self.in_pieces else "\n").join(texts)
 
 
 def content_of(content: JsonValue, path: str, error: MakeError, *, depth: int = 0) -> ChatContent:
@@ -161,13 +172,14 @@ def _read_part(part: JsonObject, found: ChatContent, path: str, error: MakeError
         return
     if not isinstance(kind, str):
         _read_untyped(part, found, path, error, depth)
-    elif kind in REASONING_KINDS or kind in _MARKS or part.get("thought") is True:
+    elif kind in REASONING_KINDS or kind in MARKS or part.get("thought") is True:
         pass
     elif kind in _TEXTS or kind == "refusal":
         text = first_of(part, "refusal", "text") if kind == "refusal" else part.get("text")
         # The Assistants API puts the text into an object.
         text = text.get("value") if isinstance(text, dict) else text
         if isinstance(text, str):
+            found.in_pieces = found.in_pieces or bool(part.get("citations"))
             found.add_text(text)
         else:
             found.unread[kind] += 1
@@ -195,7 +207,7 @@ def _read_untyped(part: JsonObject, found: ChatContent, path: str, error: MakeEr
                 found.calls.append(call_of(value, f"{path}.{kind}", error))
             case "toolResult" | "functionResponse" | "function_response" if isinstance(value, dict):
                 found.add_result(result_of(value, f"{path}.{kind}", error, depth=depth))
-            case _ if kind in REASONING_KINDS or kind in _MARKS:
+            case _ if kind in REASONING_KINDS or kind in MARKS:
                 pass
             case _:
                 found.unread[printable(kind, _KIND_CHARS)] += 1
@@ -266,4 +278,4 @@ def _as_json(value: JsonValue, path: str, error: MakeError) -> str:
 def _failed(result: JsonObject, text: str) -> bool:
     """Returns whether the result of a tool is marked as an error, or says that the call failed."""
     marks: JsonObject = {name: result[name] for name in ("is_error", "isError", "error") if name in result}
-    return result.get("status") == "error" or is_failure(marks) or is_failure(text)
+    return result.get("status") in ("error", "failed") or is_failure(marks) or is_failure(text)

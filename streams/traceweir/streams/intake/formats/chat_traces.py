@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from traceweir.schemas.base import JsonObject
-from traceweir.schemas.finish_reasons import INTERRUPTED, NOT_WHOLE
+from traceweir.schemas.finish_reasons import INTERRUPTED, NOT_WHOLE, is_unfinished
 from traceweir.schemas.part_kinds import counted_kinds
 from traceweir.streams.intake.formats.chat_identity import field_of
 from traceweir.streams.intake.formats.chat_turns import ChatMessage
@@ -25,7 +25,8 @@ def trace_of(
     steps = _steps(messages)
     # Without a question, no invocation could say what was not read.
     unread = [message.unread for message in messages if message.role == "assistant" and message.unread]
-    if not steps and (error or (unread and any(message.role == "user" for message in messages))):
+    is_cut = any(is_unfinished(message.finish) for message in messages)
+    if not steps and (error or ((unread or is_cut) and any(message.role == "user" for message in messages))):
         return None
     if not steps:
         found = f", but {counted_kinds(unread)}" if unread else ""

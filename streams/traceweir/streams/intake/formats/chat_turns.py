@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
 from traceweir.schemas.continued_invocations import APPROVED_IN_WORDS
 from traceweir.schemas.continued_turns import TurnStep, turns_of_steps
+from traceweir.schemas.figures import counted
 from traceweir.schemas.finish_reasons import FAILED, INTERRUPTED, NOT_WHOLE, not_whole
 from traceweir.schemas.part_kinds import not_text
 from traceweir.schemas.result_parts import not_text_of_result
@@ -94,6 +95,7 @@ class ChatTurn:
         # The calls that an interrupted agent made are all there.
         if self._finish in NO_ANSWER and self._finish != INTERRUPTED:
             found += _not_whole_calls(answers[-1].calls, self._finish)
+        found += _kept_as_text(call for message in answers for call in message.calls)
         for each in self.messages:
             if each.role == "tool":
                 found += not_text_of_result(each.tool, each.text, each.unread)
@@ -118,6 +120,15 @@ def _not_whole_calls(calls: Sequence[ChatToolCall], finish: str) -> list[str]:
             for call in calls
             if call.arguments is None
         ),
+    ]
+
+
+def _kept_as_text(calls: Iterable[ChatToolCall]) -> list[str]:
+    """Returns a sentence for each tool with calls whose arguments are no JSON object."""
+    tools = Counter(call.name for call in calls if call.kept_as_text)
+    return [
+        f"the arguments of {counted(number, 'call')} of tool {printable(tool, 80)!r} are no JSON object, and are kept as text"
+        for tool, number in tools.items()
     ]
 
 

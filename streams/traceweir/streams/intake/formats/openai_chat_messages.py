@@ -13,9 +13,11 @@ from traceweir.schemas.base import JsonObject
 from traceweir.schemas.finish_reasons import FAILED, NOT_WHOLE, finish_in
 from traceweir.schemas.part_kinds import transcript_in
 from traceweir.schemas.reasoning_text import without_reasoning
+from traceweir.schemas.tool_results import is_failure
 from traceweir.schemas.user_notes import without_notes
 from traceweir.streams.intake.formats.chat_calls import ChatToolCall, call_of, object_in
 from traceweir.streams.intake.formats.chat_content import (
+    MARKS,
     ChatContent,
     ChatToolResult,
     content_of,
@@ -28,9 +30,12 @@ from traceweir.streams.intake.formats.chat_times import NO_DURATION, time_in, un
 from traceweir.streams.intake.formats.chat_turns import NO_ANSWER, ChatMessage, Role
 from traceweir.streams.intake.formats.chat_usage import ModelUse, uses_in
 from traceweir.streams.intake.formats.documents import InputError
+from traceweir.streams.intake.formats.outputs_as_messages import with_outputs_apart
 from traceweir.streams.intake.formats.shown_text import described
 from traceweir.streams.intake.formats.stored_endings import has_failed
 from traceweir.streams.intake.formats.transcript_items import TranscriptPlace, is_stored_answer, items_of, listed
+from traceweir.streams.intake.formats.written_calls import calls_in, results_in
+from traceweir.streams.intake.formats.written_objects import PRINTED, is_printed_object, parts_in
 
 _ROLES: Mapping[str, Role] = {
     "user": "user",
@@ -86,7 +91,7 @@ def messages_of(document: JsonObject, place: TranscriptPlace) -> list[ChatMessag
                 message = message if message.tool else replace(message, tool=name)
                 waiting.remove(name)
             messages.append(message)
-    messages = with_placed_notes(messages)
+    messages = with_placed_notes(with_outputs_apart(messages))
     last = next((place for place in reversed(range(len(messages))) if messages[place].role == "assistant"), None)
     if is_stored_answer(document) and last is not None:
         # The result of a tool of the provider can stand after the last message of the model.
@@ -187,14 +192,30 @@ def _messages(item: JsonValue, path: str, tools: dict[str, str], place: Transcri
     if known == "tool" and item.get("requestor") == "user":
         # In tau2-bench, the result of the user's own tool, whose call is named.
         return
+    body = _content_of(item.get(name))
+    written = results_in(body) if known != "assistant" and isinstance(body, str) else []
+    if written and (known == "user" or len(written) > 1 or not isinstance(item.get("tool_call_id"), str)):
+        found = [ChatToolResult(None, "", text, is_failure(text)) for text in written]
+        yield from (_of_tool(each, tools, at) for each in found)
+        return
+    if known == "tool" and _are_marks(body):
+        return
     if known == "tool":
         # LlamaIndex has the id of the call and the name of the tool beside its blocks.
         found = _results_in(item.get(name)) or [
-            result_of({**_beside(item), **item, "content": item.get(name)}, path, place.error, calls=tools)
+            result_of(
+                {**_beside(item), **item, "content": written[0] if written else item.get(name)},
+                path,
+                place.error,
+                calls=tools,
+            )
         ]
         yield from (_of_tool(each, tools, at) for each in found)
         return
-    content = content_of(item.get(name), f"{path}.{name}", place.error)
+    if isinstance(body, str) and is_printed_object(body):
+        content = ChatContent(unread=Counter([PRINTED]))
+    else:
+        content = content_of(body, f"{path}.{name}", place.error)
     content.unread.update(others)
     # Those of Ollama and OpenRouter are beside the content.
     content.unread.update("image" for _ in listed(item.get("images")))
@@ -208,7 +229,7 @@ def _messages(item: JsonValue, path: str, tools: dict[str, str], place: Transcri
         if isinstance(each, dict) and each.get("toolCallId") not in in_parts:
             read_with_result(each, content, path, place.error)
     if content.results:
-        said = without_reasoning("\n".join(content.texts[: content.texts_before]))
+        said = without_reasoning(content.joined(content.texts[: content.texts_before]))
         yield ChatMessage("assistant", said, tuple(content.calls[: content.calls_before]), are_parallel=False, at=at)
         tools.update((call.id, call.name) for call in content.calls if call.id is not None)
         yield from (_of_tool(each, tools, at) for each in content.results)
@@ -228,9 +249,12 @@ def _messages(item: JsonValue, path: str, tools: dict[str, str], place: Transcri
     # LangChain writes a call of Anthropic in both places.
     known_ids = {call.id for call in content.calls if call.id is not None}
     calls = [*content.calls, *(call for call in _calls(item, path, place) if call.id not in known_ids)]
+    asked = calls_in(text)
+    content.unread.update(asked.unread)
+    calls += asked.calls
     yield ChatMessage(
         "assistant",
-        text,
+        asked.text,
         tuple(calls),
         at=at,
         unread=content.unread,
@@ -246,6 +270,18 @@ def _of_constructor(item: JsonObject) -> JsonObject:
     role = name.removesuffix("Chunk").removesuffix("Message").lower() if isinstance(name, str) else None
     message = item["kwargs"]
     return {"role": role, **message} if isinstance(message, dict) else item
+
+
+def _content_of(content: JsonValue) -> JsonValue:
+    """Returns the content of a message; a list of parts that somebody has written as a text is that list."""
+    parts = parts_in(content) if isinstance(content, str) else None
+    return content if parts is None else parts
+
+
+def _are_marks(content: JsonValue) -> bool:
+    """Returns whether a content has parts, and each of them without content, such as an approval."""
+    parts = listed(content)
+    return bool(parts) and all(isinstance(part, dict) and part.get("type") in MARKS for part in parts)
 
 
 def _results_in(content: JsonValue) -> list[ChatToolResult]:
@@ -293,6 +329,9 @@ def _message_without_role(
             )
         else:
             content = content_of({**item, "id": item.get("call_id") or item.get("id")}, path, place.error)
+    if kind == "mcp_call":
+        # The request for an approval has told the call.
+        content.calls = [call for call in content.calls if call.id not in tools]
     if content.text or content.calls or content.unread:
         yield ChatMessage("assistant", content.text, tuple(content.calls), is_item=True, unread=content.unread)
     tools.update((call.id, call.name) for call in content.calls if call.id is not None)

@@ -12,6 +12,7 @@ from traceweir.streams.intake.formats.other_document import OtherDocument, possi
 from traceweir.streams.intake.formats.other_tools import OF_OTHER_TOOLS
 from traceweir.streams.intake.formats.run_logs import OF_RUN_LOGS
 from traceweir.streams.intake.formats.stored_endings import ADD_QUESTION, WITHOUT_QUESTION, error_alone, shown_error
+from traceweir.streams.intake.formats.trajectories import OF_TRAJECTORIES
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _OTLP_KEYS = {
@@ -164,6 +165,7 @@ OTHER_DOCUMENTS = (
         _is_preference,
     ),
     *OF_RUN_LOGS,
+    *OF_TRAJECTORIES,
     OtherDocument(
         "a message of a thread of OpenAI's Assistants API",
         'put the messages of the thread, oldest first, into one object: {"messages": [...]}',

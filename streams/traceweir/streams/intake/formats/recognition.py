@@ -196,11 +196,16 @@ def format_of_table(input_format: InputFormat, columns: Iterable[str], source: s
         source: The path of the file, for the message.
 
     Raises:
-        InputError: the columns show a format that would ignore other columns of evaluation rows.
+        InputError: the columns show a format that would ignore other columns of evaluation rows, or a table of another
+            tool, such as runs of LangSmith.
     """
     if input_format.name != TRACEWEIR.name:
         return input_format
-    header: JsonObject = dict.fromkeys(columns)
+    texts: JsonObject = dict.fromkeys(columns, "")
+    sureness, kind = surest(_BUILT_IN_KINDS, texts)
+    if isinstance(kind, OtherDocument) and sureness is Sureness.CERTAIN:
+        raise InputError(f"{source}: each row {looks_like(kind, None)}")
+    header: JsonObject = dict.fromkeys(texts)
     found = surest(_TABLES, header)[1] or TRACEWEIR
     ignored = [name for name in header if name in TRACEWEIR.columns and name not in found.columns]
     if ignored:

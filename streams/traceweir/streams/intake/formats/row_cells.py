@@ -9,19 +9,10 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.streams.intake.formats.tables import AS_JSON
+from traceweir.streams.intake.formats.written_objects import is_printed_object
 
 _IN_PYTHON = re.compile(r"\s*(?:\{|\[\s*\{)'(?:messages|query|history|choices|role|content|output|candidates)': ")
 """An object, or a list of objects, as Python prints it, with a key of a request or of an answer first."""
-_OF_OBJECT = re.compile(
-    r"(?:"
-    r"(?:ChatCompletion(?:Message|Chunk)?|Completion|ModelResponse|GenerateContentResponse|ChatResponse|Response|Message"
-    r"|AIMessage(?:Chunk)?|TextBlock|ResponseOutputMessage|AgentRunResult|RunResult|RunOutput|RunResponse)\(\w+=.*\)"
-    r"|content='.* (?:additional_kwargs|response_metadata)=\{.*"
-    r"|<[\w.]+(?: object)? at 0x[0-9A-Fa-f]+>"
-    r"|<Response \[\d+\]>"
-    r")\s*"
-)
-"""What Python prints of an answer of an SDK, where a program wrote the object in place of its text. It is one line."""
 
 
 def request(cell: str) -> JsonValue:
@@ -49,7 +40,7 @@ def object_in_place_of_text(columns: JsonObject) -> str:
         if _IN_PYTHON.match(value):
             kind = "a list" if value.lstrip().startswith("[") else "an object"
             return f"column {name!r}: is {kind} in Python's notation, not JSON; {AS_JSON}"
-        if name != "request" and _OF_OBJECT.fullmatch(value):
+        if name != "request" and is_printed_object(value):
             return f"column {name!r}: is Python's text of an object, and not the answer; write the text that is in it"
     return ""
 

@@ -97,7 +97,7 @@ def choices_of(document: JsonObject) -> list[JsonObject]:
             for each in listed(document.get("choices"))
             if isinstance(each, dict)
         ],
-        [_of_model(each.get("content")) for each in listed(document.get("candidates")) if isinstance(each, dict)],
+        [_of_model(each) for each in listed(document.get("candidates")) if isinstance(each, dict)],
         [output["message"]] if isinstance(output, dict) and "message" in output else [],
     )
     for found in lists:
@@ -107,8 +107,13 @@ def choices_of(document: JsonObject) -> list[JsonObject]:
     return []
 
 
-def _of_model(content: JsonValue) -> JsonValue:
-    """Returns a content of Gemini's answer with its role, which the API can leave out."""
+def _of_model(candidate: JsonObject) -> JsonValue:
+    """Returns the content of a candidate of Gemini with its role, which the API can leave out; an empty one if the model
+    stopped before it wrote anything.
+    """
+    content = candidate.get("content")
+    if content is None and candidate.get("finishReason", candidate.get("finish_reason")):
+        content = {"parts": []}
     return {"role": "model", **content} if isinstance(content, dict) else content
 
 

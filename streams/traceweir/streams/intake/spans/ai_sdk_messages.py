@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from traceweir.streams.intake.spans.attributes import ABSENT, text_of
+from traceweir.streams.intake.spans.hosted_tools import DENIED
 from traceweir.streams.intake.spans.message import RequestedCall, SpanMessage, ToolResult
 
 _TOOL = "tool-"
 _FRAMED = {"text", "json", "content", "error-text", "error-json"}
-_DENIED = "execution-denied"
 
 
 def read_ui_tool(part: Mapping[str, Any], message: SpanMessage) -> bool:
@@ -23,7 +23,11 @@ def read_ui_tool(part: Mapping[str, Any], message: SpanMessage) -> bool:
     name = text_of(inner.get("toolName")) or kind.removeprefix(_TOOL)
     args = next((inner[key] for key in ("input", "args") if inner.get(key) is not None), ABSENT)
     message.add_call(RequestedCall(call_id, name, args))
-    if inner["state"] == "output-error":
+    approval = inner.get("approval")
+    if inner["state"] == "output-denied" or (isinstance(approval, dict) and approval.get("approved") is False):
+        reason = text_of(approval.get("reason")) if isinstance(approval, dict) else ""
+        message.results.append(ToolResult(call_id, name, reason or DENIED, failed=True))
+    elif inner["state"] == "output-error":
         message.results.append(ToolResult(call_id, name, text_of(inner.get("errorText")), failed=True))
     elif inner["state"] in ("output-available", "result"):
         value = next((inner[key] for key in ("output", "result") if key in inner), ABSENT)
@@ -42,8 +46,8 @@ def unframed_output(value: Any) -> tuple[Any, bool]:
     if not isinstance(value, dict) or not set(value) <= {"type", "value", "reason", "providerOptions"}:
         return value, False
     kind = text_of(value.get("type"))
-    if kind == _DENIED:
-        return text_of(value.get("reason")) or _DENIED, True
+    if kind == DENIED:
+        return text_of(value.get("reason")) or DENIED, True
     if kind in _FRAMED and "value" in value:
         return value["value"], kind.startswith("error-")
     return value, False

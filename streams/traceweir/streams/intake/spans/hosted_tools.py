@@ -12,6 +12,8 @@ from typing import Any
 from traceweir.streams.intake.spans.attributes import ABSENT, structure, text_of
 from traceweir.streams.intake.spans.message import RequestedCall, SpanMessage, ToolResult
 
+DENIED = "execution-denied"
+"""The error of a call that a person has denied without a reason, in the words of the AI SDK."""
 _ITEM = "_call"
 _RESULT = "_tool_result"
 _ITEMS = ("web_search", "file_search", "code_interpreter", "image_generation")
@@ -53,6 +55,17 @@ def read_hosted(block: Mapping[str, Any], message: SpanMessage) -> bool:
         _add_call(message, text_of(block.get("id")), text_of(block.get("name")), block.get("input", ABSENT))
     elif kind.endswith(_RESULT) and "tool_use_id" in block:
         _add_result(message, text_of(block["tool_use_id"]), block)
+    elif kind == "mcp_approval_request":
+        message.role = "assistant"
+        args = structure(block.get("arguments", ABSENT))
+        message.add_call(RequestedCall(text_of(block.get("id")), text_of(block.get("name")), args))
+    elif kind == "mcp_list_tools":
+        # The tools that a server has, which are no part of the answer.
+        pass
+    elif kind == "mcp_approval_response":
+        if block.get("approve") is False:
+            reason = text_of(block.get("reason")) or DENIED
+            message.results.append(ToolResult(text_of(block.get("approval_request_id")), "", reason, failed=True))
     elif kind == "mcp_call" or (kind.endswith(_ITEM) and kind.removesuffix(_ITEM) in _ITEMS):
         _read_item(block, kind, message)
     elif (code := _part(block, "executable_code", "executableCode")) is not None:
@@ -102,7 +115,8 @@ def _without_frame(action: Any) -> Any:
 def _read_item(item: Mapping[str, Any], kind: str, message: SpanMessage) -> None:
     """Reads an item of OpenAI's Responses API, which has the call and its result in one."""
     message.role = "assistant"
-    call_id = text_of(item.get("id"))
+    # A call that a person has approved is the one that was asked for.
+    call_id = text_of(item.get("approval_request_id")) or text_of(item.get("id"))
     name = text_of(item.get("name")) or kind.removesuffix(_ITEM)
     action = item.get("action")
     if isinstance(action, dict):

@@ -100,6 +100,8 @@ class SpanMessage:
     """Whether the message had content that was taken out."""
     unread: Counter[str] = field(default_factory=no_parts, compare=False)
     """How many parts of each kind are neither text, call, result nor reasoning, such as `image_url`."""
+    in_pieces: bool = field(default=False, compare=False)
+    """Whether the texts are pieces of one text, of which some have citations, as Anthropic writes it."""
     said_before_results: int = 0
     """Number of the texts that stand before the last result of a tool that the provider ran."""
     _told: dict[str, list[RequestedCall]] = field(default_factory=dict, compare=False, repr=False)
@@ -123,8 +125,8 @@ class SpanMessage:
 
     @property
     def text(self) -> str:
-        """The non-empty texts, joined by line breaks."""
-        return "\n".join(filter(None, self.texts))
+        """The non-empty texts, joined by line breaks unless they are pieces of one text."""
+        return ("" if self.in_pieces else "\n").join(filter(None, self.texts))
 
 
 def asks_without_text(messages: Sequence[SpanMessage], place: int) -> bool:

@@ -17,7 +17,10 @@ from traceweir.streams.intake.spans.message_calls import read_call
 MAX_DEPTH = 12
 KIND_CHARS = 40
 """Maximum length of the name of an unknown kind of part."""
-_NO_CONTENT = {"cachePoint", "cache_point", "step-start", "text", "output_text", "input_text"}
+_NO_CONTENT = {
+    *("cachePoint", "cache_point", "step-start", "text", "output_text", "input_text"),
+    *("tool-approval-request", "tool-approval-response"),
+}
 """The kinds of blocks that tell only the provider something, or whose text is not there."""
 _BLOCK_KINDS = MEDIA_KINDS | {
     *("text", "tool_use", "tool_result", "tool-call", "tool-result", "tool_call", "tool_call_response"),
@@ -117,6 +120,7 @@ def _read_block(block: dict[str, Any], message: SpanMessage, depth: int) -> None
             message.unread[kind] += 1
     elif isinstance(block.get("text"), str):
         if not block.get("thought"):
+            message.in_pieces = message.in_pieces or bool(block.get("citations"))
             message.add_text(block["text"])
     elif isinstance(block.get("content"), str | list | dict) and block.get("content") != "":
         read_content(block["content"], message, depth + 1)

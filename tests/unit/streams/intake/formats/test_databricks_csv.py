@@ -10,6 +10,8 @@ import pytest
 from tests.support.row_files import csv_file
 from tests.support.rows import ROW, events, problems, read
 
+from traceweir.streams.intake.formats.documents import InputError
+
 
 async def test_a_cell_that_is_not_utf_8_rejects_only_its_row(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
@@ -164,3 +166,10 @@ def test_lines_that_a_missing_quote_joins_into_a_row_are_reported(
         "check whether a quote is missing, or is not doubled inside a cell"
     )
     assert [event["row"]["request"] for event in events(found)] == scored
+
+
+def test_a_table_of_runs_of_langsmith_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_text('id,run_type,inputs,outputs\nr,llm,"{""input"": ""q""}","{""output"": ""a""}"\n', "utf-8")
+    with pytest.raises(InputError, match="each row looks like a run of LangSmith: no format reads runs"):
+        read(path)

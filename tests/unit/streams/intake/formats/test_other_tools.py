@@ -55,6 +55,8 @@ def test_a_call_that_langchain_has_only_in_additional_kwargs_is_read(is_function
     assert [(each.name, each.args) for each in found.tool_uses] == [("weather", {"city": "Oslo"})]
 
 
+SPAN = "a span or a trace in another form than OTLP"
+DATA = "a sample of a data set of tool calls, which has no run of an agent"
 EVENT = {"run_id": "r", "event_id": 1, "sample_id": "s.1", "type": "sampling", "data": {"prompt": [], "sampled": ["a"]}}
 MESSAGE = {"role": "assistant", "content": [{"type": "text", "text": "It rains."}]}
 
@@ -76,6 +78,25 @@ MESSAGE = {"role": "assistant", "content": [{"type": "text", "text": "It rains."
         ({"steps": [{"task": "q"}, {"step_number": 1, "observations": ""}]}, "the memory of an agent of smolagents"),
         ({"source": "user", "type": "TextMessage", "content": "q"}, "a message of AutoGen"),
         ({"title": "t", "mapping": {"a": {}}}, "an exported conversation of ChatGPT or Claude"),
+        ({"traceId": "t", "spanId": "s", "name": "chat"}, SPAN),
+        ({"name": "chat", "context": {"trace_id": "0x1", "span_id": "0x2"}, "attributes": {}}, SPAN),
+        ({"context.span_id": "s", "attributes.input.value": "q"}, SPAN),
+        ({"data": [{"traceID": "t", "spans": []}]}, SPAN),
+        ({"traceId": "t", "id": "s", "timestamp": 1, "localEndpoint": {}}, SPAN),
+        ({"trajectory": [], "history": [], "info": {}}, "a trajectory of SWE-agent"),
+        ({"id": 1, "source": "agent", "action": "run", "args": {}}, "events of OpenHands"),
+        ({"instance_id": "i", "history": [{"source": "user", "action": "message"}]}, "events of OpenHands"),
+        ({"id": "a", "kind": "MessageEvent", "source": "user"}, "events of OpenHands"),
+        ({"schema_version": "ATIF-v1.4", "steps": []}, "a trajectory in the format ATIF"),
+        ({"event": "on_chat_model_end", "run_id": "r", "data": {}}, "an event of a stream of LangChain"),
+        ({"values": {"messages": []}, "next": []}, "a state of LangGraph"),
+        ({"type": "text-delta", "id": "0", "delta": "It"}, "an event of the AI SDK's stream for a user interface"),
+        ({"type": "reasoning", "id": "r", "summary": []}, "an item of OpenAI's Responses API"),
+        ({"type": "web_search_call", "id": "w", "action": {}}, "an item of OpenAI's Responses API"),
+        ({"object": "list", "data": [{"type": "message", "role": "user"}]}, "an item of OpenAI's Responses API"),
+        ({"id": 0, "query": "q", "answers": "[]", "tools": "[]"}, DATA),
+        ({"system": "s", "chat": "USER: q"}, DATA),
+        ({"id": "x", "chat": {"messages": []}}, "an exported chat of Open WebUI"),
         ({"sender_id": "s", "events": [{"event": "user", "text": "q"}]}, "a tracker of Rasa"),
         ({"jsonrpc": "2.0", "result": {"contextId": "c", "status": {}}}, "a task of A2A"),
         ({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "It"}, "an event of AG-UI"),

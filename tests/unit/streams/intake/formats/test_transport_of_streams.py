@@ -145,3 +145,13 @@ def test_the_response_of_the_realtime_api_ends_with_its_status(status: str, said
 
     assert answer(invocation) == said
     assert not any("pieces" in each for each in invocation.unread or ())
+
+
+@pytest.mark.parametrize("name", ["outputs", "response"])
+def test_a_row_keeps_its_question_beside_the_pieces_of_its_answer(name: str) -> None:
+    (found,) = read_traceweir(lines({"request_id": "r1", "inputs": {"question": "Why?"}, name: [BEGIN, END]}))
+
+    recorded = str(found.records)
+    assert found.problem is None
+    assert "Why?" in recorded
+    assert "It rains." in recorded

@@ -45,6 +45,14 @@ def said(role: str, *parts: Any) -> Message:
         ({"role": "assistant", "content": None, "refusal": "I cannot help."}, "I cannot help."),
         ({"role": "assistant", "content": None, "audio": {"transcript": "Rain.", "data": "QUJD"}}, "Rain."),
         (said("assistant", {"type": "output_audio", "transcript": "Rain."}), "Rain."),
+        (
+            said(
+                "assistant",
+                {"type": "text", "text": "It "},
+                {"type": "text", "text": "rains.", "citations": [{"cited_text": "rain"}]},
+            ),
+            "It rains.",
+        ),
         ({"role": "assistant", "content": "<think>Oslo...</think>Rain."}, "Rain."),
         ({"role": "assistant", "content": "[THINK]Oslo...[/THINK]Rain."}, "Rain."),
         (said("assistant", {"type": "thinking", "thinking": "Oslo..."}, {"type": "text", "text": "Rain."}), "Rain."),
@@ -102,7 +110,7 @@ def test_parts_of_a_question_that_are_no_text_are_named(question: Message, text:
         (said("assistant", {"type": "hologram", "payload": "x"}), "the answer is no text: 1 part of type 'hologram'"),
         (
             {"type": "mcp_approval_request", "id": "a", "name": "delete", "arguments": "{}"},
-            "the answer is no text: 1 part of type 'mcp_approval_request'",
+            "the answer is not in this trace: its last model call asks for tools, whose results it does not contain",
         ),
         (
             {"role": "assistant", "content": "", "finish_reason": "content_filter"},

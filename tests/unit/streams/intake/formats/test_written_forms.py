@@ -1,0 +1,190 @@
+"""What a model, a chat template or a program writes into the text of a message is read as what it is, or named."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.support.chat_files import Document, answer, invocations, lines
+from tests.support.openai_chat import assistant_message, tool_calls, tool_result, user_message
+
+from traceweir.schemas.invocation import Invocation
+
+QUESTION = user_message("Weather?")
+ANSWER = assistant_message("It rains.")
+ASKED = '<tool_call>\n{"name": "weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
+RETURNED = "<tool_response>\nrain\n</tool_response>"
+
+
+def only(*messages: Document, **beside: Any) -> Invocation:
+    (found,) = invocations(lines({"messages": list(messages), **beside}))
+    return found
+
+
+def calls(found: Invocation) -> list[tuple[str, Any]]:
+    return [(each.name, each.args) for each in found.tool_uses]
+
+
+def unread(found: Invocation) -> list[str]:
+    return [each for each in found.unread or () if "times of the messages" not in each]
+
+
+@pytest.mark.parametrize("role", ["tool", "user"])
+def test_calls_and_results_that_a_chat_template_writes_as_elements_are_read(role: str) -> None:
+    found = only(QUESTION, assistant_message(f"I look.\n{ASKED}"), {"role": role, "content": RETURNED}, ANSWER)
+
+    assert calls(found) == [("weather", {"city": "Oslo"})]
+    assert [(each.name, each.response) for each in found.tool_responses] == [("weather", "rain")]
+    assert (answer(found), unread(found)) == ("It rains.", [])
+
+
+def test_each_of_several_results_in_one_message_is_that_of_its_call() -> None:
+    failed = "<tool_response>\nError: no such city\n</tool_response>"
+    found = only(QUESTION, assistant_message(f"{ASKED}\n{ASKED}"), user_message(f"{RETURNED}\n{failed}"), ANSWER)
+
+    assert [each.response for each in found.tool_responses] == ["rain", {"error": "Error: no such city"}]
+
+
+def test_an_element_that_is_no_call_is_named_and_stays_in_the_text() -> None:
+    found = only(QUESTION, assistant_message('<tool_call>\n{"name": "weather", \n</tool_call>'))
+
+    assert unread(found) == ["not all of the answer is text: 1 part of type 'tool_call'"]
+
+
+def test_a_text_about_elements_stays_as_it_is() -> None:
+    text = "Write <tool_call>the call</tool_call> and wait."
+    found = only(QUESTION, assistant_message(text))
+
+    assert (answer(found), calls(found), unread(found)) == (text, [], [])
+
+
+@pytest.mark.parametrize(
+    ("asking", "output"),
+    [
+        ("```bash\nls\n```", "<returncode>0</returncode>\n<output>\na.py\n</output>"),
+        ("<function=bash>ls</function>", "EXECUTION RESULT of [bash]:\na.py"),
+        ("<read_file><path>a.py</path></read_file>", "[read_file for 'a.py'] Result:\nprint(1)"),
+        ("Thought: I look.\nAction: search\nAction Input: Oslo", "Observation: rain"),
+        ('<function_calls>\n<invoke name="ls">\n</invoke>\n</function_calls>', "<function_results>\na.py"),
+    ],
+)
+def test_the_output_of_a_tool_in_the_name_of_the_user_begins_no_turn_and_is_named(asking: str, output: str) -> None:
+    found = only(QUESTION, assistant_message(asking), user_message(output), ANSWER)
+
+    assert found.user_content is not None
+    assert (found.user_content.text, answer(found)) == ("Weather?", "It rains.")
+    assert any("'output of a tool'" in each for each in unread(found))
+    assert any(each.startswith("the tool calls are not known") for each in unread(found))
+
+
+def test_what_a_user_says_that_is_like_an_output_is_a_question() -> None:
+    found = invocations(lines({"messages": [QUESTION, ANSWER, user_message("Observation: it stopped."), ANSWER]}))
+
+    assert len(found) == 2
+
+
+def test_the_mark_with_which_a_simulated_user_ends_is_no_question() -> None:
+    found = only(QUESTION, ANSWER, user_message("Thanks! ###STOP###"))
+
+    assert unread(found) == ["not all of the answer is text: 1 part of type 'end of the conversation'"]
+
+
+@pytest.mark.parametrize("write", [json.dumps, repr])
+def test_parts_that_somebody_has_written_as_a_text_are_read(write: Any) -> None:
+    def said(text: str) -> str:
+        return write([{"type": "text", "text": text}])  # type: ignore[no-any-return]
+
+    found = only(user_message(said("Weather?")), assistant_message(said("It rains.")))
+
+    assert found.user_content is not None
+    assert (found.user_content.text, answer(found)) == ("Weather?", "It rains.")
+
+
+def test_an_answer_that_is_json_stays_an_answer() -> None:
+    text = '[{"type": "bus", "line": 4}]'
+
+    assert answer(only(QUESTION, assistant_message(text))) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ChatCompletionMessage(content='It rains.', refusal=None, role='assistant', tool_calls=None)",
+        "[TextBlock(citations=None, text='It rains.', type='text')]",
+        "content='It rains.' additional_kwargs={} response_metadata={}",
+        "<agent.Answer object at 0x7f0c>",
+    ],
+)
+def test_an_object_of_an_sdk_as_python_prints_it_is_no_answer(text: str) -> None:
+    found = only(QUESTION, assistant_message(text))
+
+    assert answer(found) is None
+    assert unread(found) == ["the answer is no text: 1 part of type 'object printed by Python'"]
+
+
+def test_arguments_that_are_encoded_twice_are_read() -> None:
+    found = only(QUESTION, tool_calls(("c", "weather", json.dumps('{"city": "Oslo"}'))), tool_result("c", "1"), ANSWER)
+
+    assert calls(found) == [("weather", {"city": "Oslo"})]
+    assert unread(found) == []
+
+
+def test_arguments_that_are_no_json_are_kept_and_named_once_a_tool_with_a_count() -> None:
+    asked = tool_calls(("a", "weather", '{"city": "Os'), ("b", "weather", "{'city': 1}"), ("c", "tide", "{}"))
+    found = only(QUESTION, asked, ANSWER)
+
+    assert calls(found)[0] == ("weather", {"arguments": '{"city": "Os'})
+    assert unread(found) == ["the arguments of 2 calls of tool 'weather' are no JSON object, and are kept as text"]
+
+
+def test_the_text_that_a_custom_tool_takes_is_not_named() -> None:
+    item = {"type": "custom_tool_call", "call_id": "c", "name": "python", "input": "print(1)"}
+    found = only(QUESTION, item, ANSWER)
+
+    assert calls(found) == [("python", {"arguments": "print(1)"})]
+    assert unread(found) == []
+
+
+CITED: list[Document] = [
+    {"type": "text", "text": "It "},
+    {"type": "text", "text": "rains", "citations": [{"type": "char_location", "cited_text": "rain"}]},
+    {"type": "text", "text": "."},
+]
+
+
+def test_pieces_of_a_text_with_citations_are_one_text() -> None:
+    assert answer(only(QUESTION, assistant_message(CITED))) == "It rains."
+
+
+def test_pieces_with_citations_in_a_stream_are_one_text() -> None:
+    events: list[Document] = [{"type": "message_start", "message": {"id": "m", "role": "assistant", "content": []}}]
+    for index, part in enumerate(CITED):
+        block: Document = {"type": "text", "text": ""} | ({"citations": []} if "citations" in part else {})
+        events.append({"type": "content_block_start", "index": index, "content_block": block})
+        deltas: list[Document] = [{"type": "text_delta", "text": part["text"]}]
+        deltas += [{"type": "citations_delta", "citation": {}}] if "citations" in part else []
+        events.extend({"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas)
+        events.append({"type": "content_block_stop", "index": index})
+    events += [{"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, {"type": "message_stop"}]
+
+    (found,) = invocations(lines(*events))
+
+    assert answer(found) == "It rains."
+
+
+@pytest.mark.parametrize(
+    ("stored", "cause"),
+    [
+        ({"candidates": [{"finishReason": "SAFETY", "safetyRatings": []}]}, "because of 'SAFETY'"),
+        (
+            {"choices": [{"message": {"role": "assistant", "content": ""}, "finish_reason": "length"}]},
+            "at its limit 'length'",
+        ),
+    ],
+)
+def test_an_answer_that_was_stopped_before_its_first_word_is_missing(stored: Document, cause: str) -> None:
+    found = only(QUESTION, **stored)
+
+    assert answer(found) is None
+    assert unread(found) == [f"the answer is not there: the model stopped {cause}"]
