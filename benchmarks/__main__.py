@@ -10,6 +10,7 @@ from tests.support.kafka_cluster import KafkaCluster
 
 from benchmarks import (
     alerts,
+    alerts_watch,
     anchors,
     backlog,
     certification,
@@ -105,6 +106,7 @@ def main(names: list[str]) -> None:
 
         every: dict[str, Callable[[], object]] = {
             "alerts": alerts.run,
+            "alerts-watch": alerts_watch.run,
             "anchors": anchors.run,
             "throughput": on_kafka,
             "latency": from_last_event_to_score,

@@ -6,7 +6,6 @@ before and after. Nothing depends on the machine: equal seeds give equal tables.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,7 +23,6 @@ from traceweir.streams.base.statistics.betting import (
     log_drop_growth,
     stream_weight,
 )
-from traceweir.streams.base.statistics.change_point import MOST_BLOCKS
 from traceweir.streams.base.statistics.intervals import Floats
 from traceweir.streams.base.statistics.rate_intervals import exact_interval
 from traceweir.streams.base.statistics.watched_stream import (
@@ -296,7 +294,7 @@ AFTER_DROP = 8
 
 
 def run(days: int = DAYS) -> None:
-    """Prints the false alarms without a change, the minutes to find drops, and the CPU of ten thousand streams."""
+    """Prints the false alarms without a change, and the minutes to find drops."""
     print("| world | stream-months | promise | old rule | e-detector |")
     print("|---|---|---|---|---|")
     for place, world in enumerate(CALM):
@@ -327,7 +325,6 @@ def run(days: int = DAYS) -> None:
     print("|---|---|---|---|")
     for place, (passing, sessions) in enumerate(ON_LINE):
         print(f"| {passing} | {sessions} | {on_line(passing, sessions, np.random.default_rng(place))} |", flush=True)
-    print(f"\n10,000 streams at 5,000 scores/s: {cpu_share():.1%} of a core")
 
 
 def run_limits(days: int = DAYS) -> None:
@@ -467,28 +464,6 @@ def _stated(world: World, random: np.random.Generator) -> str:
 def _share(number: int, of: int) -> str:
     low, high = exact_interval(number, of)
     return f"{number / of:.2f} ({low:.2f} to {high:.2f})"
-
-
-def cpu_share(streams: int = 1_000, scores: int = 30, minutes: int = 30) -> float:
-    """Returns the share of a core that watching ten thousand streams takes, measured with fewer.
-
-    Args:
-        streams: With how many it is measured.
-        scores: Sessions of each stream in each minute.
-        minutes: For how long, with a history that is full.
-    """
-    random = np.random.default_rng(0)
-    promise = Promise(TOLERATED, PROMISED_DAYS, BASELINE_DAYS)
-    watched = [WatchedStream(number, promise) for number in range(1, streams + 1)]
-    for stream in watched:
-        stream.step(0, (random.random(5_000) < 0.9).astype(float))
-    begun = 0.0
-    for minute in range(MOST_BLOCKS + minutes):
-        if minute == MOST_BLOCKS:
-            begun = time.process_time()
-        for stream in watched:
-            stream.step(BASELINE_DAYS * DAY + minute, (random.random(scores) < 0.9).astype(float))
-    return (time.process_time() - begun) / (60 * minutes) * 10_000 / streams
 
 
 def _title(world: World) -> str:

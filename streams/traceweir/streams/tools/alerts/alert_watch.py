@@ -1,30 +1,28 @@
 """Watches the scores of a log by rules: takes them in any order of partitions, and says which alerts they raise.
 
-The object uses no Kafka client, clock or file. Its rows, the alerts and the positions of a `cut` belong together: whoever
-loads the rows and goes on at the positions raises and resolves each alert once.
+The object uses no Kafka client, clock or file. The rows and the alerts of a `cut` belong together: whoever loads the rows
+and goes on at the place that they name raises and resolves each alert once.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from hashlib import blake2b
-from itertools import islice
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from traceweir.schemas.alert import Alert
 from traceweir.schemas.alert_rule import DEFAULT_ALERT_RULE, AlertRule
 from traceweir.schemas.text import printable
 from traceweir.streams.base.stages.base import Rows
 from traceweir.streams.base.statistics.watched_stream import DAY
-from traceweir.streams.tools.alerts.arrivals import DueStreams
 from traceweir.streams.tools.alerts.judge_or_agent import AnchorEvidence
-from traceweir.streams.tools.alerts.open_minutes import OpenMinutes, OpenScore
+from traceweir.streams.tools.alerts.open_minutes import OpenMinutes, OpenScore, OpenStreams
 from traceweir.streams.tools.alerts.rule_stream import RuleStream, StreamReport
-from traceweir.streams.tools.alerts.seen_sessions import SeenSessions, session_digest
+from traceweir.streams.tools.alerts.seen_sessions import SeenSessions, session_digests
 from traceweir.streams.tools.alerts.state_rows import (
     Head,
     LogPlace,
@@ -35,20 +33,9 @@ from traceweir.streams.tools.alerts.state_rows import (
     stream_key,
     unreadable_state,
 )
-from traceweir.streams.tools.alerts.watched_scores import (
-    Minute,
-    StreamName,
-    Watchable,
-    fits,
-    means,
-    minute_of,
-    stream_name,
-    suspects_of,
-    watched_value,
-)
-
-MOST_STREAMS = 20_000
-"""Streams of a rule at most; scores of later ones are counted, and not watched."""
+from traceweir.streams.tools.alerts.stream_scores import StreamScores
+from traceweir.streams.tools.alerts.watched_rule import WatchedRule
+from traceweir.streams.tools.alerts.watched_scores import Minute, StreamName, Watchable, minute_of, watched_value
 
 
 class AlertCut(NamedTuple):
@@ -61,63 +48,12 @@ class AlertCut(NamedTuple):
     """Those raised before that have another verdict now, each with the reason."""
 
 
-class _StreamMinute:
-    """The scores of a stream in one minute."""
-
-    def __init__(self) -> None:
-        self.results: dict[str, dict[str, tuple[tuple[int, int], float]]] = defaultdict(dict)
-        """By session and result, the first revision and attempt, and its value."""
-        self.suspects: set[tuple[str | None, ...]] = set()
-
-    def add(self, score: OpenScore) -> None:
-        results = self.results[score.session]
-        known = results.get(score.result)
-        if known is None or score.order < known[0]:
-            results[score.result] = score.order, score.value
-        self.suspects.add(score.suspects)
-
-    def is_revised(self, session: str) -> bool:
-        """Whether no result of a session was its first: it can have counted yesterday."""
-        return all(order != (0, 0) for order, _ in self.results[session].values())
-
-
-class _WatchedRule:
-    def __init__(self, rule: AlertRule) -> None:
-        self.rule = rule
-        self.streams: dict[StreamName, RuleStream] = {}
-        self.due = DueStreams[RuleStream]()
-        self._next = 1
-        self._salts: dict[StreamName, bytes] = {}
-        self.version = blake2b(rule.model_dump_json().encode(), digest_size=8).hexdigest()
-
-    def stream(self, name: StreamName) -> RuleStream | None:
-        """Returns a stream, a new one if there is none; None if there are too many."""
-        found = self.streams.get(name)
-        if found is None and len(self.streams) < MOST_STREAMS:
-            found = self.put(RuleStream(self._next, self.rule, name))
-        return found
-
-    def put(self, stream: RuleStream) -> RuleStream:
-        """Watches a stream, and gives the next one a higher number."""
-        self.streams[stream.name] = stream
-        self.due.put(stream)
-        self._next = max(self._next, stream.number + 1)
-        return stream
-
-    def salt(self, name: StreamName) -> bytes:
-        if name not in self._salts:
-            # With another rule of the id the sessions count again.
-            text = msgspec.json.encode((self.rule.model_dump(mode="json"), name.metric, name.level, name.slice))
-            self._salts[name] = blake2b(text, digest_size=16).digest()
-        return self._salts[name]
-
-
 class AlertWatch:
     """Rules over the scores of a log. Without a pushed rule, `DEFAULT_ALERT_RULE` is watched."""
 
     def __init__(self) -> None:
         self._pushed: dict[str, AlertRule] = {}
-        self._rules = {DEFAULT_ALERT_RULE.id: _WatchedRule(DEFAULT_ALERT_RULE)}
+        self._rules = {DEFAULT_ALERT_RULE.id: WatchedRule(DEFAULT_ALERT_RULE)}
         self._minutes = OpenMinutes()
         self._seen = SeenSessions()
         self._alerts: list[Alert] = []
@@ -142,12 +78,17 @@ class AlertWatch:
         """Whether the next cut has alerts."""
         return bool(self._alerts or self._attributed)
 
+    @property
+    def changed_streams(self) -> int:
+        """Number of streams that the next cut writes."""
+        return len(self._changed)
+
     def reports(self) -> dict[str, list[StreamReport]]:
         """Returns what is known of the streams of each rule, by the id of the rule."""
         return {name: [each.report() for each in rule.streams.values()] for name, rule in self._rules.items()}
 
     def load(self, rows: Mapping[bytes, bytes]) -> LogPlace:
-        """Restores the state from the rows of all cuts; returns the place of the last one.
+        """Restores the state from the rows of all cuts; returns from where the topics are to be read.
 
         Raises:
             StateFormatError: another version of Traceweir has written them.
@@ -164,38 +105,40 @@ class AlertWatch:
         if found.head is None:
             return LogPlace()
         self._pushed = {name: AlertRule.model_validate_json(text) for name, text in found.head.pushed.items()}
-        self._rules = {name: _WatchedRule(rule) for name, rule in self._wanted().items()}
+        self._rules = {name: WatchedRule(rule) for name, rule in self._wanted().items()}
         for name, state in found.streams:
             if (watched := self._rules.get(name)) is not None:
                 watched.put(RuleStream.from_bytes(state, watched.rule))
-        self._minutes.load(found.head.times, found.head.closed, found.head.unused, found.open)
+        rules = {each.version for each in self._rules.values()}
+        self._minutes.load(found.head.times, found.head.closed, found.head.unused, found.head.read, found.open, rules)
         self._seen.load(found.seen)
         return found.head.place
 
-    def add(self, partition: int, score: Watchable) -> None:
-        """Takes the next score of a partition."""
+    def forget_offsets(self, partition: int) -> None:
+        """Notes that a partition was deleted and created again."""
+        self._minutes.forget_offsets(partition)
+
+    def add(self, partition: int, offset: int, score: Watchable) -> None:
+        """Takes the next score of a partition, at an offset."""
         self.counts["read"] += 1
         minute = minute_of(score)
         self._minutes.note_time(partition, minute)
-        counted = self._minutes.minute_for(minute)
-        was_used = False
-        for name, watched in self._rules.items():
-            rule = watched.rule
-            if not fits(score, rule):
+        if self._minutes.has_counted(partition, offset, minute):
+            return
+        is_late = False
+        for watched in self._rules.values():
+            stream = watched.name_for(score)
+            if stream is None:
                 continue
-            value = watched_value(score, rule)
+            value = watched_value(score, watched.rule)
             if isinstance(value, str):
                 self.counts[value] += 1
                 continue
-            stream = stream_name(score, rule)
-            was_used = True
-            self._minutes.add(
-                OpenScore(
-                    counted, name, watched.version, (stream.metric, stream.level, stream.slice), score.result_id,
-                    (score.revision, score.attempt), score.session_id, value, suspects_of(score),
-                )
-            )  # fmt: skip
-        if was_used and counted != minute:
+            kept = OpenScore(
+                score.session_id, score.result_id, score.revision, score.attempt, value, watched.suspects(score)
+            )
+            is_late = self._minutes.add(partition, offset, minute, watched.version, stream, kept)
+        if is_late:
             self.counts["late"] += 1
 
     def put_rule(self, rule_id: str, rule: AlertRule | None) -> None:
@@ -209,7 +152,7 @@ class AlertWatch:
             self._end(name)
         for name, each in wanted.items():
             if name not in self._rules:
-                self._rules[name] = _WatchedRule(each)
+                self._rules[name] = WatchedRule(each)
 
     def accept(self, alert_id: str) -> bool:
         """Takes the changed level as the new normal: the stream learns it. Returns whether the alert is raised now."""
@@ -257,7 +200,8 @@ class AlertWatch:
         """Returns all changes since the last cut.
 
         Args:
-            place: Up to where the topics were read.
+            place: Up to where the topics were read. The rows name where to go on, before this: at the first score of a
+                minute that is not over.
         """
         rows: Rows = [
             (key, None if stream is None else stream.to_bytes()) for key, stream in sorted(self._changed.items())
@@ -265,7 +209,9 @@ class AlertWatch:
         rows += ((open_key(number), row) for number, row in self._minutes.changes())
         rows += ((seen_key(number), row) for number, row in self._seen.changes())
         pushed = {name: rule.model_dump_json() for name, rule in self._pushed.items()}
-        rows.append(Head(place, pushed, dict(self._minutes.times), self._minutes.closed, self._minutes.unused).row())
+        again = msgspec.structs.replace(place, results=self._minutes.begins(place.results))
+        minutes = self._minutes
+        rows.append(Head(again, place.results, pushed, dict(minutes.times), minutes.closed, minutes.unused).row())
         cut = AlertCut(rows, self._alerts, [*self._attributed.values()])
         self._alerts = []
         self._attributed = {}
@@ -291,40 +237,32 @@ class AlertWatch:
             self._attributed.pop(alert.alert_id, None)
             self._alerts.append(alert)
 
-    def _close(self, minute: int, scores: Sequence[OpenScore]) -> None:
-        for name, of_rule in self._rules.items():
+    def _close(self, minute: int, scores: OpenStreams) -> None:
+        for of_rule in self._rules.values():
             for passing in of_rule.due.until(minute):
                 self._add_alert(passing.pass_time(minute))
-                self._changed[stream_key(name, passing.number)] = passing
+                self._changed[stream_key(of_rule.rule.id, passing.number)] = passing
                 of_rule.due.put(passing)
-        by_rule: dict[str, dict[StreamName, _StreamMinute]] = defaultdict(lambda: defaultdict(_StreamMinute))
-        for each in scores:
-            watched = self._rules.get(each.rule)
-            # A row can have scores of a rule that has ended, or changed, since it was written.
-            if watched is not None and watched.version == each.version:
-                by_rule[each.rule][each.stream].add(each)
-        places: list[tuple[str, StreamName, RuleStream]] = []
-        for name in sorted(by_rule):
+        places: list[tuple[WatchedRule, RuleStream, StreamScores]] = []
+        for version in sorted(scores):
+            watched = self._rules[version.rule]
             # New streams get their numbers in the order of their names, whatever the order of partitions was.
-            for of_stream in sorted(by_rule[name]):
-                if (stream := self._rules[name].stream(of_stream)) is not None:
-                    places.append((name, of_stream, stream))
+            for name, of_stream in sorted(scores[version].items(), key=_by_name):
+                if (stream := watched.stream(name)) is not None:
+                    places.append((watched, stream, StreamScores.of(of_stream)))
                 else:
-                    self.counts["unwatched"] += len(by_rule[name][of_stream].results)
-        counting = self._counting(
-            minute // DAY, [(self._rules[name].salt(each), by_rule[name][each]) for name, each, _ in places]
-        )
-        for (name, of_stream, stream), sessions in zip(places, counting, strict=True):
-            found = by_rule[name][of_stream]
-            values = means([value for _, value in found.results[each].values()] for each in sessions)
+                    self.counts["unwatched"] += len({each.session for each in of_stream})
+        counting = self._counting(minute // DAY, [(rule.salt(stream.name), found) for rule, stream, found in places])
+        for (rule, stream, found), counts in zip(places, counting, strict=True):
+            sessions, values = found.counting(counts)
             due = stream.due
             self._add_alert(stream.step(Minute(minute, sessions, values, found.suspects)))
             if stream.due != due:
-                self._rules[name].due.put(stream)
-            self._changed[stream_key(name, stream.number)] = stream
+                rule.due.put(stream)
+            self._changed[stream_key(rule.rule.id, stream.number)] = stream
 
-    def _counting(self, day: int, streams: Sequence[tuple[bytes, _StreamMinute]]) -> list[list[str]]:
-        """Returns the sessions of each stream that have not counted today, sorted, and remembers them.
+    def _counting(self, day: int, streams: Sequence[tuple[bytes, StreamScores]]) -> list[NDArray[np.bool_]]:
+        """Returns which sessions of each stream have not counted today, and remembers them.
 
         A session whose results are all revised, or attempted again, counts only if it has not counted yesterday either.
 
@@ -332,16 +270,24 @@ class AlertWatch:
             day: Days since 1970.
             streams: The salt of each stream, and its scores.
         """
-        sessions = [(salt, each, found) for salt, found in streams for each in sorted(found.results)]
-        today = _digests(session_digest(salt, day, each) for salt, each, _ in sessions)
-        before = _digests(session_digest(salt, day - 1, each) for salt, each, _ in sessions)
-        revised = np.array([found.is_revised(each) for _, each, found in sessions], bool)
-        counts = ~self._seen.contains(today) & ~(revised & self._seen.contains(before))
+        if not streams:
+            return []
+        today = np.concatenate([session_digests(salt, day, found.sessions) for salt, found in streams])
+        counts = ~self._seen.contains(today)
+        revised = np.array([each for _, found in streams for each in found.revised], bool)
+        if revised.any():
+            before = [
+                session_digests(
+                    salt, day - 1, (each for each, late in zip(found.sessions, found.revised, strict=True) if late)
+                )
+                for salt, found in streams
+            ]
+            counts[revised] &= ~self._seen.contains(np.concatenate(before))
         if counts.any():
             self._seen.add(day, today[counts])
-        rest = zip(sessions, counts.tolist(), strict=True)
-        return [[each for (_, each, _), counted in islice(rest, len(found.results)) if counted] for _, found in streams]
+        return np.split(counts, np.cumsum([len(found.sessions) for _, found in streams])[:-1])
 
 
-def _digests(found: Iterator[int]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    return np.fromiter(found, np.uint64)
+def _by_name(found: tuple[StreamName, object]) -> tuple[str, str, tuple[tuple[str, str], ...]]:
+    name = found[0]
+    return name.metric, name.level, name.slice

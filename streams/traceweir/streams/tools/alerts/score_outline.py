@@ -18,7 +18,7 @@ _Short = Annotated[str, msgspec.Meta(max_length=MAX_SHORT_CHARS)]
 _LATEST = datetime(9_999, 1, 1, tzinfo=UTC)
 
 
-class ScoreOutline(msgspec.Struct):
+class ScoreOutline(msgspec.Struct, gc=False):
     """What rules of alerts read of a score; the fields have the names and meanings of those of a Score."""
 
     result_id: _Id

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 
 import numpy as np
@@ -16,16 +16,22 @@ _ROW_DIGESTS = 50_000
 """Digests in a row at most: a row has half a megabyte then."""
 
 
-def session_digest(salt: bytes, day: int, session: str) -> int:
-    """Returns what stands for a session of a stream on a day.
+def session_digests(salt: bytes, day: int, sessions: Iterable[str]) -> Digests:
+    """Returns what stands for sessions of a stream on a day.
 
     Args:
         salt: Of the stream; at most 48 bytes.
         day: Days since 1970.
-        session: Id of the session.
+        sessions: Ids of sessions.
     """
-    key = salt + day.to_bytes(8, "big", signed=True)
-    return int.from_bytes(blake2b(session.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest(), "big")
+    keyed = blake2b(digest_size=8, key=salt + day.to_bytes(8, "big", signed=True))
+    found = bytearray()
+    for session in sessions:
+        # The key costs as much as the session, and is hashed once.
+        each = keyed.copy()
+        each.update(session.encode("utf-8", "surrogatepass"))
+        found += each.digest()
+    return np.frombuffer(found, ">u8").astype(np.uint64)
 
 
 class SeenSessions:

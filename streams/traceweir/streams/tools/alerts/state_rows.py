@@ -1,7 +1,7 @@
 """Defines the rows of the topic `alerts-state`: what a process must know that takes over the watch.
 
 The keys are `head`; `stream/RULE/NUMBER` with the detector of each stream; `open/NUMBER` with scores whose minute is not
-over; and `seen/NUMBER` with the digests of sessions that have counted.
+over, and which are not read again; and `seen/NUMBER` with the digests of sessions that have counted.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-FORMAT = 5
+FORMAT = 6
 """The form of all rows. A process with another form does not use them."""
 _HEAD = b"head"
 _STREAM = b"stream/"
@@ -33,10 +33,10 @@ def unreadable_state(why: str) -> str:
 
 
 class LogPlace(msgspec.Struct, frozen=True):
-    """Up to where a state has read its topics."""
+    """From where the topics of a state are read."""
 
     results: dict[int, int] = {}
-    """The offset of the next record of `results`, by partition."""
+    """The offset of the next record of `results`, by partition; in a row, that from which it must be read again."""
     results_id: str | None = None
     """The id of that topic; None from a broker without ids."""
     configs: int = 0
@@ -47,10 +47,12 @@ class Head(msgspec.Struct, frozen=True):
     """What is not about a single stream."""
 
     place: LogPlace
+    read: dict[int, int]
+    """The offset of the next record of `results` that was not read, by partition."""
     pushed: dict[str, str]
     """The pushed rules as JSON, by id."""
     times: dict[int, int]
-    """The latest minute that was read, by partition."""
+    """The latest minute that was read, by partition, as `OpenMinutes` writes it."""
     closed: int | None
     """The last minute that is over."""
     unused: list[int]

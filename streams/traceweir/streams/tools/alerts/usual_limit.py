@@ -11,7 +11,7 @@ import numpy as np
 
 from traceweir.streams.base.statistics.intervals import Floats
 from traceweir.streams.base.statistics.watched_stream import DAY, LEAST_BASELINE
-from traceweir.streams.tools.alerts.seen_sessions import session_digest
+from traceweir.streams.tools.alerts.seen_sessions import session_digests
 
 USUALLY_BEYOND = 0.1
 """Share of the sessions that are beyond a learnt limit, at most."""
@@ -56,7 +56,7 @@ class UsualLimit(msgspec.Struct, array_like=True):
             self.sample = []
             return
         self.sessions += len(sessions)
-        digests = (session_digest(b"", minute // DAY, each) for each in sessions)
+        digests = session_digests(b"", minute // DAY, sessions).tolist()
         self.sample = nsmallest(SAMPLE, [*self.sample, *zip(digests, values.tolist(), strict=True)])
 
 

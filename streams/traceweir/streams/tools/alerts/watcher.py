@@ -35,6 +35,7 @@ from traceweir.streams.tools.alerts.rule_log import RuleLog
 from traceweir.streams.tools.alerts.score_outline import read_score
 from traceweir.streams.tools.alerts.state_rows import LogPlace, StateFormatError
 from traceweir.streams.tools.alerts.state_topic import AlertsError, StateTopic, alerts_group
+from traceweir.streams.tools.alerts.write_pace import write_after_s
 from traceweir.streams.tools.anchors.topics import AnchorsError, read_verdicts
 from traceweir.streams.tools.anchors.watch import watched
 from traceweir.streams.tools.export.batch import done_unless
@@ -55,8 +56,6 @@ log = logging.getLogger(__name__)
 
 READ_FOR_S = 0.5
 MAX_RECORDS = 5_000
-WRITE_EVERY_S = 5.0
-"""Seconds between two writes of a state without alerts; one with alerts is written at once."""
 ATTRIBUTE_EVERY_S = 300.0
 """Seconds after which the verdicts on anchors are read again while an alert is raised."""
 RETRY_AFTER_S = (1.0, 2.0, 5.0, 10.0)
@@ -134,7 +133,7 @@ class Watcher:
         names = [topics.results, topics.configs, topics.alerts, topics.alerts_state]
         if problems := await in_request_thread(check_partitions, self._settings, names):
             raise AlertsError("\n".join(problems))
-        read_as_parsed(())
+        read_as_parsed([self._topic])
         failures = 0
         while not stop.is_set():
             read_before = self.counts["read"]
@@ -208,7 +207,9 @@ class Watcher:
         self._take(watch, found)
         watch.tick(self._now(), self._behind(consumer))
         self._attribute(watch)
-        if watch.has_alerts or (self._is_changed and self._now() - self._written_s >= WRITE_EVERY_S):
+        if watch.has_alerts or (
+            self._is_changed and self._now() - self._written_s >= write_after_s(watch.changed_streams)
+        ):
             await self._write(consumer, watch)
 
     def _attribute(self, watch: AlertWatch) -> None:
@@ -238,7 +239,7 @@ class Watcher:
                 if (score := read_score(record.value)) is None:
                     watch.counts["unreadable"] += 1
                 else:
-                    watch.add(place.partition, score)
+                    watch.add(place.partition, record.offset, score)
             self._positions[place] = records[-1].offset + 1
             self._is_changed = True
 
@@ -288,6 +289,8 @@ class Watcher:
             start = start_of(known, only_new=False, use="watched")
             if start.unusual:
                 log.warning("%s[%s] is read from offset %s: %s", each.topic, each.partition, start.offset, start.why)
+                if start.offset <= (stood or 0):
+                    watch.forget_offsets(each.partition)
             consumer.seek(each, start.offset)
             positions[each] = start.offset
         if self._losses != losses or self._assigned is not None or consumer.assignment() != set(assigned):

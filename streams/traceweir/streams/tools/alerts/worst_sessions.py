@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable, Sequence
 from heapq import nsmallest
 from typing import NamedTuple
@@ -47,13 +48,17 @@ def with_minute(
         places: Iterable[int] = np.flatnonzero(values <= bound).tolist()
     else:
         places = range(len(values))
-    new = nsmallest(MOST_SESSIONS, (WorstSession(float(values[place]), -minute, sessions[place]) for place in places))
+    listed = values.tolist()
+    new = sorted(WorstSession(listed[place], -minute, sessions[place]) for place in places)[:MOST_SESSIONS]
     # Ascending in `minus_minute`: the newest first.
     by_time = sorted([*kept, *new], key=lambda each: (each.minus_minute, each))
     found: list[WorstSession] = []
+    smallest: list[WorstSession] = []
     for each in by_time:
-        if sum(other < each for other in found) < MOST_SESSIONS:
+        if len(smallest) < MOST_SESSIONS or not smallest[-1] < each:
             found.append(each)
+            insort(smallest, each)
+            del smallest[MOST_SESSIONS:]
     return found[:MOST_KEPT]
 
 

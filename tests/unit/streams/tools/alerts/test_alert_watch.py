@@ -73,7 +73,7 @@ def run(log: Log, process: Run) -> None:
         ahead = watch.too_far_ahead(behind)
         partition = random.choice(sorted(behind - ahead) or [0])
         for each in log.scores[partition][at[partition] : at[partition] + random.randint(1, 80)]:
-            watch.add(partition, each)
+            watch.add(partition, at[partition], each)
             at[partition] += 1
         watch.tick(0.0, {each for each in at if at[each] < len(log.scores[each])})
         if random.random() < 0.3:
@@ -88,8 +88,8 @@ def finish(log: Log) -> AlertWatch:
     run(log, Run(10**4, True, 1))
     watch, at = loaded(log)
     for partition, scores in enumerate(log.scores):
-        for each in scores[at[partition] :]:
-            watch.add(partition, each)
+        for offset, each in enumerate(scores[at[partition] :], at[partition]):
+            watch.add(partition, offset, each)
     watch.tick(0.0, ())
     watch.tick(QUIET_S, ())
     cut = watch.cut(LogPlace({each: len(scores) for each, scores in enumerate(log.scores)}))
@@ -143,7 +143,7 @@ def raised() -> AlertWatch:
     """A watch of the story up to the time at which an alert is raised."""
     watch = watched()
     for each in STORY:
-        watch.add(0, each)
+        watch.add(0, 0, each)
         watch.tick(0.0, {0})
         if watch.raised:
             break
@@ -152,10 +152,10 @@ def raised() -> AlertWatch:
 
 def test_a_score_whose_minute_is_over_counts_in_the_oldest_that_is_not_and_is_counted() -> None:
     watch = watched()
-    watch.add(0, score(1, 0, True))
-    watch.add(0, score(2, 10, True))
+    watch.add(0, 0, score(1, 0, True))
+    watch.add(0, 0, score(2, 10, True))
     watch.tick(0.0, {0})
-    watch.add(0, score(3, 0, True))
+    watch.add(0, 0, score(3, 0, True))
     assert watch.counts["late"] == 1
     watch.tick(0.0, ())
     watch.tick(QUIET_S, ())
@@ -164,9 +164,9 @@ def test_a_score_whose_minute_is_over_counts_in_the_oldest_that_is_not_and_is_co
 
 def test_a_partition_holds_a_minute_open_until_it_is_read_to_its_end_and_idle() -> None:
     watch = watched()
-    watch.add(1, score(0, 0, True))
-    watch.add(0, score(1, 0, True))
-    watch.add(0, score(2, 10, True))
+    watch.add(1, 0, score(0, 0, True))
+    watch.add(0, 0, score(1, 0, True))
+    watch.add(0, 0, score(2, 10, True))
     for now_s, behind in ((0.0, {0, 1}), (QUIET_S - 1, {0}), (QUIET_S, {0, 1})):
         watch.tick(now_s, behind)
         assert watch.reports()["r"] == []
@@ -176,8 +176,8 @@ def test_a_partition_holds_a_minute_open_until_it_is_read_to_its_end_and_idle() 
 
 def test_a_partition_of_which_nothing_was_read_yet_holds_all_minutes_open() -> None:
     watch = watched()
-    watch.add(0, score(1, 0, True))
-    watch.add(0, score(2, 10, True))
+    watch.add(0, 0, score(1, 0, True))
+    watch.add(0, 0, score(2, 10, True))
     watch.tick(0.0, {0, 1})
     assert watch.reports()["r"] == []
     watch.tick(0.0, {0})
@@ -186,20 +186,87 @@ def test_a_partition_of_which_nothing_was_read_yet_holds_all_minutes_open() -> N
 
 def test_a_restart_does_not_take_a_busy_partition_for_an_idle_one() -> None:
     watch = watched()
-    watch.add(1, score(1, 0, True))
-    watch.add(0, score(2, 10, True))
+    for offset, minute in enumerate((0, 10)):
+        watch.add(1, offset, score(10 + offset, minute, True))
+        watch.add(0, offset, score(20 + offset, minute, True))
     watch.tick(0.0, {0, 1})
     again = reloaded(watch)
-    again.add(0, score(3, 20, True))
+    again.add(0, 1, score(21, 10, True))
+    again.add(0, 2, score(22, 20, True))
     again.tick(1_000.0, {0})
-    assert again.reports()["r"] == []
+    assert again.reports() == watch.reports()
     again.tick(1_000.0 + QUIET_S, {0})
-    assert len(again.reports()["r"]) == 1
+    assert again.reports() != watch.reports()
+
+
+def sessions_of(watch: AlertWatch) -> float:
+    """Ends all minutes; returns how many sessions have counted in the only stream, which has less than a day."""
+    watch.tick(0.0, ())
+    watch.tick(QUIET_S, ())
+    (report,) = watch.reports()["r"]
+    return report.sessions_a_day
+
+
+def restarted(log: Log, watch: AlertWatch, read: int) -> tuple[AlertWatch, int]:
+    """Returns a watch that goes on from the state of another one, and from which offset it reads partition 0."""
+    cut = watch.cut(LogPlace({0: read}))
+    log.write(cut.rows, cut.alerts)
+    again = AlertWatch()
+    return again, again.load(log.rows).results[0]
+
+
+def test_a_restart_reads_open_minutes_again_and_counts_each_score_once() -> None:
+    scores = [score(number, minute, True) for number, minute in enumerate((0, 9, 0, 10, 1))]
+    watch = watched()
+    for offset, each in enumerate(scores):
+        watch.add(0, offset, each)
+        if offset < 3:
+            watch.tick(0.0, {0})
+    assert watch.counts["late"] == 2
+    again, begin = restarted(Log([]), watch, len(scores))
+    assert begin == 1
+    for offset, each in enumerate(scores[begin:], begin):
+        again.add(0, offset, each)
+    assert sessions_of(again) == len(scores)
+    assert again.counts["late"] == 0
+
+
+def test_offsets_of_another_topic_are_no_reason_to_leave_scores_out() -> None:
+    watch = watched()
+    for offset, minute in enumerate((0, 10)):
+        watch.add(0, offset, score(offset, minute, True))
+    watch.tick(0.0, {0})
+    again, _ = restarted(Log([]), watch, 2)
+    again.forget_offsets(0)
+    again.add(0, 0, score(5, 0, True))
+    assert sessions_of(again) == 2
+
+
+def test_a_score_far_ahead_is_kept_in_a_row_so_that_a_restart_does_not_read_from_there() -> None:
+    watch = watched()
+    log = Log([])
+    minutes = [100_000, 0, 10, 100_000, 20]
+    for offset, minute in enumerate(minutes):
+        watch.add(0, offset, score(offset, minute, True))
+        watch.add(1, offset, score(10 + offset, min(minute, 20), True))
+        watch.tick(0.0, {0, 1})
+    first, begin = restarted(log, watch, len(minutes))
+    assert begin == 4
+    for offset, minute in enumerate(minutes[begin:], begin):
+        first.add(0, offset, score(offset, minute, True))
+    second, begin = restarted(log, first, len(minutes))
+    assert begin == 4
+    for offset, minute in enumerate(minutes[begin:], begin):
+        second.add(0, offset, score(offset, minute, True))
+    second.tick(0.0, ())
+    second.tick(QUIET_S, ())
+    # Those of partition 1 whose minutes were over are in the state, and the others are not read here.
+    assert second.reports()["r"][0].sessions_a_day * 100_000 / 1_440 == pytest.approx(len(minutes) + 2)
 
 
 def test_the_last_minutes_are_over_after_a_time_without_scores() -> None:
     watch = watched()
-    watch.add(0, score(1, 0, True))
+    watch.add(0, 0, score(1, 0, True))
     watch.tick(100.0, ())
     watch.tick(100.0 + QUIET_S - 1, ())
     assert watch.reports()["r"] == []
@@ -234,7 +301,7 @@ def test_a_rule_that_changes_resolves_its_alerts_and_learns_anew() -> None:
 def test_scores_that_were_written_for_a_rule_do_not_count_for_another(successor: AlertRule | None) -> None:
     """They are in rows of minutes that are not over, and come back after a restart."""
     watch = watched()
-    watch.add(0, score(1, 0, passed=True, app_name="shop"))
+    watch.add(0, 0, score(1, 0, passed=True, app_name="shop"))
     rows = {key: row for key, row in watch.cut(LogPlace()).rows if row is not None}
     watch.put_rule(RULE.id, successor)
     again = reloaded(watch, rows)
@@ -268,10 +335,10 @@ def test_an_accepted_level_is_learnt_and_its_stream_keeps_its_number() -> None:
 
 
 def test_streams_beyond_the_bound_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("traceweir.streams.tools.alerts.alert_watch.MOST_STREAMS", 1)
+    monkeypatch.setattr("traceweir.streams.tools.alerts.watched_rule.MOST_STREAMS", 1)
     watch = watched()
     for number in range(3):
-        watch.add(0, score(number, number, True, app_name=f"app-{number}"))
+        watch.add(0, 0, score(number, number, True, app_name=f"app-{number}"))
     watch.tick(0.0, ())
     watch.tick(QUIET_S, ())
     assert (len(watch.reports()["r"]), watch.counts["unwatched"]) == (1, 2)
@@ -279,8 +346,8 @@ def test_streams_beyond_the_bound_are_counted(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_partition_far_ahead_of_others_waits() -> None:
     watch = watched()
-    watch.add(0, score(1, 0, True))
-    watch.add(1, score(2, 1_000, True))
+    watch.add(0, 0, score(1, 0, True))
+    watch.add(1, 0, score(2, 1_000, True))
     assert watch.too_far_ahead({0, 1}) == {1}
     assert watch.too_far_ahead({1}) == set()
 

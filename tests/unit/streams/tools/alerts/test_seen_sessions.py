@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from traceweir.streams.tools.alerts.seen_sessions import SeenSessions, session_digest
+from traceweir.streams.tools.alerts.seen_sessions import SeenSessions, session_digests
 
 
 def digests(*numbers: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
@@ -52,4 +52,7 @@ def test_rows_hold_all_that_is_known_and_forgotten_rows_are_removed() -> None:
 
 
 def test_a_digest_depends_on_the_stream_the_day_and_the_session() -> None:
-    assert len({session_digest(salt, day, name) for salt in (b"a", b"b") for day in (1, 2) for name in "xy"}) == 8
+    assert (
+        len({each for salt in (b"a", b"b") for day in (1, 2) for each in session_digests(salt, day, "xy").tolist()})
+        == 8
+    )

@@ -128,8 +128,8 @@ def test_an_accepted_level_has_a_limit_of_its_own() -> None:
     watch = AlertWatch()
     watch.put_rule("r", ABOVE)
     accepted = False
-    for each in numbers(lambda minute: 5 if minute >= CHANGE else 1, days=7):
-        watch.add(0, each)
+    for offset, each in enumerate(numbers(lambda minute: 5 if minute >= CHANGE else 1, days=7)):
+        watch.add(0, offset, each)
         watch.tick(0.0, ())
         if watch.raised and not accepted:
             assert watch.accept(watch.raised[0].alert_id)

@@ -45,7 +45,7 @@ def rows_of_raised(judge: str | None, config: str, version: str) -> Mapping[byte
             "config_digest": config if is_bad else "d",
             "agent_version": version if is_bad else "1",
         }
-        watch.add(0, each.model_copy(update=named))
+        watch.add(0, 0, each.model_copy(update=named))
     watch.tick(0.0, ())
     watch.tick(1_000.0, ())
     return {key: row for key, row in watch.cut(LogPlace()).rows if row is not None}
@@ -90,7 +90,7 @@ def test_after_the_guard_time_the_verdict_stays_and_nobody_reads_anchors() -> No
     watch, alert = raised()
     assert watch.waits_for_anchors
     later = alert.since + timedelta(minutes=GUARD_MINUTES + 1)
-    watch.add(0, score(10**7, (later - START) / timedelta(minutes=1), passed=False, app_name="shop"))
+    watch.add(0, 0, score(10**7, (later - START) / timedelta(minutes=1), passed=False, app_name="shop"))
     watch.tick(2_000.0, ())
     watch.tick(3_000.0, ())
     assert [each.alert_id for each in watch.raised] == [alert.alert_id]
@@ -104,7 +104,7 @@ def test_what_comes_after_the_alert_changes_no_verdict() -> None:
     minutes = (alert.since - START) / timedelta(minutes=1) + 700
     for number in range(60):
         late = {"app_name": "shop", "judge": "openai/judge", "config_digest": f"late-{number}"}
-        watch.add(0, score(10**7 + number, minutes, passed=False, **late))
+        watch.add(0, 0, score(10**7 + number, minutes, passed=False, **late))
     watch.tick(2_000.0, ())
     watch.tick(3_000.0, ())
     watch.attribute({})
