@@ -133,6 +133,8 @@ _QUESTIONS = (
     "question",
     "input",
     "prompt",
+    # Of Gemini, which takes a text as well as messages.
+    "contents",
     "user_input",
     "user_message",
     "message",

@@ -19,6 +19,7 @@ from traceweir.streams.intake.formats.chat_keys import MESSAGE_LISTS
 from traceweir.streams.intake.formats.documents import Document, document_as_written, read_document
 from traceweir.streams.intake.formats.exported_sessions import ExportedSessions
 from traceweir.streams.intake.formats.exports import runs_in_export
+from traceweir.streams.intake.formats.ollama_pieces import stored_beside_request
 from traceweir.streams.intake.formats.open_streams import OpenStreams, StoredAnswer, answer_in, answers_in
 
 _CAN_BE_PIECE = re.compile(
@@ -98,6 +99,8 @@ def _stored_in(found: JsonValue, number: int) -> list[StoredAnswer]:
         return [StoredAnswer(number, stored)]
     if (runs := runs_in_export(found)) is not None:
         return [StoredAnswer(number, run) for run in runs]
+    if (stored := stored_beside_request(found)) is not None:
+        return [StoredAnswer(number, stored)]
     if (stored := stored_in_call_log(found)) is not None:
         return [StoredAnswer(number, stored)]
     for name, value in found.items():

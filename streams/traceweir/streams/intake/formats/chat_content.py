@@ -149,9 +149,12 @@ def result_of(
     """
     content, is_error = unframed_output(first_of(result, "content", "output", "result", "response"))
     said = result.get("error")
+    if isinstance(said, dict):
+        # Inspect has the kind of the error beside its message.
+        said = said.get("message")
     text, unread = (
         (said, Counter[str]())
-        if content is None and isinstance(said, str)
+        if content in (None, "") and isinstance(said, str)
         else _read_result(content, path, error, depth)
     )
     name = first_of(result, "name", "toolName", "tool_name")

@@ -28,6 +28,19 @@ def is_piece_of_ollama(found: JsonObject) -> bool:
     return has_text and isinstance(found.get("done"), bool) and found.keys() <= _KEYS
 
 
+def stored_beside_request(found: JsonObject) -> JsonObject | None:
+    """Returns a stored answer for a whole answer of `/api/chat` that somebody has written beside the messages of its
+    request; None for any other document.
+    """
+    piece: JsonObject = {name: value for name, value in found.items() if name in _KEYS}
+    if found.get("done") is not True or not isinstance(found.get("messages"), list) or not is_piece_of_ollama(piece):
+        return None
+    stream = PiecesOfOllama()
+    stream.add(piece)
+    kept: JsonObject = {name: value for name, value in found.items() if name not in _KEYS or name == "created_at"}
+    return kept | stream.whole()
+
+
 def _has_content(piece: JsonObject) -> bool:
     message = piece.get("message")
     holder = message if isinstance(message, dict) else piece

@@ -118,6 +118,8 @@ def _read(streams: Sequence[BinaryIO], context: InputContext) -> Iterator[Docume
         where = f"{counted(span_count, 'span')} in {counted(len(traces.spans), 'trace')}"
         own = f"; {own_spans} of them are Traceweir's own and left out" if own_spans else ""
         found_agents = [span for spans in traces.spans.values() for span in spans if kind_of(span) == "agent"]
+        has_tools = any(kind_of(span) == "tool" for spans in traces.spans.values() for span in spans)
+        lacks = "none of an agent or a model" if has_tools else "none of an agent, a model or a tool"
         if found_agents:
             what = (
                 f"{where}, and the spans of agents tell neither a step nor content{own}; set {switch_of(found_agents)}"
@@ -125,10 +127,10 @@ def _read(streams: Sequence[BinaryIO], context: InputContext) -> Iterator[Docume
         elif unread := unread_operations(
             node for spans in traces.spans.values() for node in below(trees(unique(spans)))
         ):
-            what = f"{where}, and none of an agent, a model or a tool{own}; {unread}"
+            what = f"{where}, and {lacks}{own}; {unread}"
         else:
             way_out = way_out_of(span for spans in traces.spans.values() for span in spans)
-            what = f"{where}, and none of an agent, a model or a tool{own}; {way_out}"
+            what = f"{where}, and {lacks}{own}; {way_out}"
         yield DocumentRecords(Document(number + 1, b""), [], InputError(f"{context.source}: has {what}"))
 
 

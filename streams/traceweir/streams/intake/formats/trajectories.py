@@ -85,6 +85,15 @@ def _is_chat_of_open_web_ui(found: JsonObject) -> Sureness:
     return possible(isinstance(chat, dict) and ("messages" in chat or "history" in chat))
 
 
+def _is_event_of_adk(found: JsonObject) -> bool:
+    has_id = "invocationId" in found or "invocation_id" in found
+    return has_id and {"author", "timestamp"} <= found.keys() and not found.keys().isdisjoint({"content", "actions"})
+
+
+def _is_record_of_kafka(found: JsonObject) -> bool:
+    return {"topic", "partition", "offset", "value"} <= found.keys()
+
+
 def _is_span(found: JsonObject) -> bool:
     context = found.get("context")
     of_sdk = isinstance(context, dict) and {"trace_id", "span_id"} <= context.keys() and "name" in found
@@ -101,6 +110,16 @@ OF_TRAJECTORIES = (
         "a span or a trace in another form than OTLP",
         "export the spans as OTLP, as the file exporter of the OpenTelemetry Collector does, and add --format otlp",
         _is_span,
+    ),
+    OtherDocument(
+        "an event of Google ADK without its session",
+        'write the events of one session, in order, into one object: {"id": ..., "appName": ..., "userId": ..., "events": [...]}',
+        _is_event_of_adk,
+    ),
+    OtherDocument(
+        "a record of Kafka with its topic and offset",
+        "write the `value` of each record on a line of its own",
+        _is_record_of_kafka,
     ),
     OtherDocument("a trajectory of SWE-agent", _AS_CHAT, _is_of_swe_agent),
     OtherDocument("events of OpenHands", _AS_CHAT, _is_of_openhands),

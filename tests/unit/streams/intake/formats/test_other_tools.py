@@ -83,6 +83,14 @@ MESSAGE = {"role": "assistant", "content": [{"type": "text", "text": "It rains."
         ({"context.span_id": "s", "attributes.input.value": "q"}, SPAN),
         ({"data": [{"traceID": "t", "spans": []}]}, SPAN),
         ({"traceId": "t", "id": "s", "timestamp": 1, "localEndpoint": {}}, SPAN),
+        (
+            {"id": "1", "invocationId": "e", "author": "user", "timestamp": 1.0, "actions": {}},
+            "an event of Google ADK without its session",
+        ),
+        (
+            {"topic": "t", "partition": 0, "offset": 3, "value": {}},
+            "a record of Kafka with its topic and offset",
+        ),
         ({"trajectory": [], "history": [], "info": {}}, "a trajectory of SWE-agent"),
         ({"id": 1, "source": "agent", "action": "run", "args": {}}, "events of OpenHands"),
         ({"instance_id": "i", "history": [{"source": "user", "action": "message"}]}, "events of OpenHands"),

@@ -188,3 +188,17 @@ def test_an_answer_that_was_stopped_before_its_first_word_is_missing(stored: Doc
 
     assert answer(found) is None
     assert unread(found) == [f"the answer is not there: the model stopped {cause}"]
+
+
+def test_the_answer_of_ollama_beside_the_messages_of_its_request_is_read() -> None:
+    said = {"role": "assistant", "content": "It rains.", "thinking": "Rain?"}
+    found = only(QUESTION, model="llama", message=said, done=True, prompt_eval_count=3, eval_count=2)
+
+    assert (answer(found), found.token_usage and found.token_usage.output_tokens) == ("It rains.", 2)
+
+
+def test_the_message_of_an_error_beside_an_empty_result_is_read() -> None:
+    failed = {**tool_result("c", ""), "error": {"type": "timeout", "message": "timed out"}}
+    found = only(QUESTION, tool_calls(("c", "weather", "{}")), failed, ANSWER)
+
+    assert [each.response for each in found.tool_responses] == [{"error": "timed out"}]

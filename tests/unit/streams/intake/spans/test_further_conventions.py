@@ -1,4 +1,4 @@
-"""MCP, LiteLLM, Spring AI and LangChain4j of Quarkus: their spans, made by hand after their documentation and sources."""
+"""MCP, LiteLLM, Spring AI, Strands and LangChain4j of Quarkus: their spans, made by hand after their documentation and sources."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.support.spans import event, span
 
 from traceweir.streams.intake.spans.reader import read_trace
-from traceweir.streams.intake.spans.span import Span
+from traceweir.streams.intake.spans.span import Span, SpanEvent
 from traceweir.streams.intake.spans.tool_spans import unwrapped_result
 
 AGENT = span(1, 0, "invoke_agent desk", {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"})
@@ -204,3 +204,25 @@ def test_a_tool_of_the_ai_sdk_has_its_own_name_where_no_model_tells_it() -> None
     call = {"ai.operationId": "ai.toolCall", "operation.name": "ai.toolCall desk", "ai.toolCall.name": "look"}
     found = events(AGENT, span(2, 1, "ai.toolCall", {**call, "ai.toolCall.id": "c1", "ai.toolCall.args": "{}"}))
     assert [each["name"] for each in found["tool.called"]] == ["look"]
+
+
+def test_the_events_of_strands_with_the_newest_conventions_tell_calls_results_and_the_answer() -> None:
+    def told(key: str, *parts: dict[str, Any], role: str) -> SpanEvent:
+        messages = json.dumps([{"role": role, "parts": list(parts)}])
+        return SpanEvent("gen_ai.client.inference.operation.details", 1, {f"gen_ai.{key}.messages": messages})
+
+    call = {"type": "tool_call", "id": "c1", "name": "look", "arguments": {"day": "Sunday"}}
+    returned = {"type": "tool_call_response", "id": "c1", "response": [{"text": "no such day"}]}
+    agent = span(1, 0, "invoke_agent desk", {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"})
+    agent.events += [
+        told("input", {"type": "text", "content": "Open?"}, role="user"),
+        told("output", {"type": "text", "content": "No."}, role="assistant"),
+    ]
+    failed = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look", "gen_ai.tool.status": "error"}
+    tool = span(2, 1, "execute_tool look", failed)
+    tool.events += [told("input", call, role="tool"), told("output", returned, role="tool")]
+    found = events(agent, tool)
+    assert found["invocation.started"][0]["user_content"]["parts"] == [{"text": "Open?"}]
+    assert found["tool.called"][0]["args"] == {"day": "Sunday"}
+    assert found["tool.returned"][0]["error"] == "no such day"
+    assert found["invocation.completed"][0]["final_response"]["parts"] == [{"text": "No."}]
