@@ -158,7 +158,9 @@ def _answer(value: Any, depth: int) -> str:
     content = value.get("content")
     if isinstance(content, dict):
         return read_message({"role": "assistant", **content}, "assistant").text
-    if isinstance(content, str | list) or "role" in value or "kwargs" in value or "choices" in value:
+    # A constructor of LangChain, and not the outputs of a chain beside the arguments of its callbacks.
+    is_made = "kwargs" in value and value.keys().isdisjoint({"output", "outputs"})
+    if isinstance(content, str | list) or "role" in value or is_made or "choices" in value:
         choices = value.get("choices")
         if isinstance(choices, list):
             return _answer(choices, depth + 1)

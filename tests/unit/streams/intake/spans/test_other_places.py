@@ -80,7 +80,9 @@ def test_an_object_in_a_schema_is_the_answer() -> None:
     assert (called["input_tokens"], called["output_tokens"]) == (7, 2)
 
 
-@pytest.mark.parametrize("operation", ["chat.completions", "chat.streaming_completions", "text.completions"])
+@pytest.mark.parametrize(
+    "operation", ["chat.completions", "chat.streaming_completions", "text.completions", "responses"]
+)
 def test_the_former_words_of_an_operation_are_model_calls(operation: str) -> None:
     there = {"gen_ai.operation.name": operation, "gen_ai.request.model": "m"}
     tokens = {"gen_ai.response.prompt_tokens": 7, "gen_ai.response.completion_tokens": 2}

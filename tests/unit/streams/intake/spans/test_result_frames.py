@@ -48,6 +48,21 @@ def test_the_result_in_a_command_is_the_result_whatever_writes_the_command(comma
 
 
 @pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ("name='hours' tool_call_id='c1'", {"response": "10 to 14"}),
+        ("name='hours' id='m1' tool_call_id='c1' status='error'", {"error": "10 to 14"}),
+        # The content of a message of the model, and a text that only begins so.
+        ("additional_kwargs={} response_metadata={}", {"response": "content='10 to 14' {}"}),
+        ("is what it said", {"response": "content='10 to 14' {}"}),
+    ],
+)
+def test_a_message_of_a_tool_that_python_has_printed_is_read(fields: str, told: dict[str, str]) -> None:
+    [returned] = events_of(tool_returning(f"content='10 to 14' {fields}"), "tool.returned")
+    assert {key: returned.get(key) for key in told} == {key: text.format(fields) for key, text in told.items()}
+
+
+@pytest.mark.parametrize(
     ("state", "told"),
     [
         ({"state": "success"}, {"response": "10 to 14"}),

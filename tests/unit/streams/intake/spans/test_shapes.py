@@ -107,6 +107,14 @@ def test_the_answer_in_a_list_of_events_without_choices_is_what_stands_after_the
     assert answer_of(spans) == "No."
 
 
+def test_the_outputs_of_a_chain_beside_the_arguments_of_its_callbacks_are_the_answer() -> None:
+    said = {"lc": 1, "type": "constructor", "id": ["langchain", "messages", "AIMessage"], "kwargs": {"content": "No."}}
+    told = {"traceloop.span.kind": "workflow"}
+    told["traceloop.entity.output"] = json.dumps({"outputs": {"messages": [said]}, "kwargs": {"tags": []}})
+    tool = {"traceloop.span.kind": "tool", "traceloop.entity.name": "hours"}
+    assert answer_of([span(1, 0, "turn", told), span(2, 1, "hours.tool", tool)]) == "No."
+
+
 def forced(*, ran: bool, arguments: str = '{"open": false}') -> list[Span]:
     model = {
         "openinference.span.kind": "LLM",

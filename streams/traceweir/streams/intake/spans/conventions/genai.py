@@ -31,6 +31,8 @@ _OPERATIONS: dict[str, Kind] = {
     "chat": "llm",
     "generate_content": "llm",
     "text_completion": "llm",
+    # Azure's clients.
+    "responses": "llm",
     # Semantic Kernel, and the first versions of Microsoft's Agent Framework.
     "chat.completions": "llm",
     "chat.streaming_completions": "llm",

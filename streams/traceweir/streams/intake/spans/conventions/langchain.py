@@ -21,6 +21,13 @@ _COMMAND = re.compile(
     r"Command\(.{0,256}?'messages': \[ToolMessage\(content=('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")", re.DOTALL
 )
 """Python's text of a `Command` with one message, which tracers write that cannot serialize it."""
+_TOOL_MESSAGE = re.compile(
+    r"content=('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
+    r"((?: (?:name|id|tool_call_id|status|additional_kwargs|response_metadata)=(?:'[^'\n]{0,256}'|None|\{\}))+)\s*",
+    re.DOTALL,
+)
+"""Python's text of a ToolMessage: its content, and the fields after it."""
+_CALL_ID = re.compile(r" tool_call_id='([^'\n]*)'")
 _INTERRUPTS = ("GraphInterrupt", "NodeInterrupt")
 """The exceptions with which a step of a graph stops until a person has answered."""
 _INPUTS = (
@@ -62,6 +69,18 @@ def _without_stack(text: str) -> str:
         if head[: kind.start()] == head[kind.end() :]:
             return head[: kind.start()]
     return text
+
+
+def _inner_result(value: Any) -> Mapping[str, Any] | None:
+    """Returns the message in a `Command`, or the ToolMessage that Python has printed; None for any other value."""
+    printed = _TOOL_MESSAGE.fullmatch(value) if isinstance(value, str) and value.startswith("content=") else None
+    if printed is None:
+        return _result_in_command(value)
+    call = _CALL_ID.search(printed[2])
+    content = python_value(f"{{'content': {printed[1]}}}")
+    if call is None or not isinstance(content, dict):
+        return None
+    return {**content, "tool_call_id": call[1], "status": "error" if " status='error'" in printed[2] else "success"}
 
 
 def _result_in_command(value: Any) -> Mapping[str, Any] | None:
@@ -120,5 +139,5 @@ LANGCHAIN = Convention(
     resumption=_resumption,
     model_of=_model_of,
     without_stack=_without_stack,
-    inner_result=_result_in_command,
+    inner_result=_inner_result,
 )
