@@ -197,7 +197,7 @@ def _read_part(part: JsonObject, found: ChatContent, path: str, error: MakeError
 
 
 def _read_untyped(part: JsonObject, found: ChatContent, path: str, error: MakeError, depth: int) -> None:
-    """Reads a part of Gemini or Bedrock, whose only key is its kind."""
+    """Reads a part of Gemini, Bedrock or Haystack, whose only key is its kind."""
     if part.get("thought") is True:
         return
     kinds = [key for key in part if key not in {"thoughtSignature", "thought_signature", "thought"}]
@@ -206,16 +206,24 @@ def _read_untyped(part: JsonObject, found: ChatContent, path: str, error: MakeEr
         match kind:
             case "text" if isinstance(value, str):
                 found.add_text(value)
-            case "toolUse" | "functionCall" | "function_call":
+            case "toolUse" | "functionCall" | "function_call" | "tool_call":
                 found.calls.append(call_of(value, f"{path}.{kind}", error))
             case "toolResult" | "functionResponse" | "function_response" if isinstance(value, dict):
                 found.add_result(result_of(value, f"{path}.{kind}", error, depth=depth))
+            case "tool_call_result" if isinstance(value, dict):
+                found.add_result(result_of({**_named_by_origin(value), **value}, f"{path}.{kind}", error, depth=depth))
             case _ if kind in REASONING_KINDS or kind in MARKS:
                 pass
             case _:
                 found.unread[printable(kind, _KIND_CHARS)] += 1
     if not kinds:
         raise error(f"{path} is {described(part)}; a part must be an object with a type, such as text")
+
+
+def _named_by_origin(result: JsonObject) -> JsonObject:
+    """Returns the id and the tool of the call that a result of Haystack has beside it."""
+    origin = result.get("origin")
+    return {"tool_call_id": origin.get("id"), "name": origin.get("tool_name")} if isinstance(origin, dict) else {}
 
 
 def read_with_result(part: JsonObject, found: ChatContent, path: str, error: MakeError) -> bool:

@@ -105,7 +105,7 @@ class ChatTurn:
         if self.approved_in_words:
             found.append(APPROVED_IN_WORDS)
         stated = [self.question, *self.messages] if self.question else self.messages
-        return [*found, *(sentence for each in stated for sentence in each.missing)]
+        return [*dict.fromkeys([*found, *(sentence for each in stated for sentence in each.missing)])]
 
 
 def _not_whole_calls(calls: Sequence[ChatToolCall], finish: str) -> list[str]:

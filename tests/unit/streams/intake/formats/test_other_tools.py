@@ -45,6 +45,25 @@ def test_messages_of_llama_index_are_read(call: Document) -> None:
     assert "not all of the answer is text: 1 part of type 'image'" in (found.unread or ())
 
 
+@pytest.mark.parametrize("failed", [True, False])
+def test_messages_of_haystack_are_read(failed: bool) -> None:
+    call = {"tool_name": "weather", "arguments": {"city": "Oslo"}, "id": "c1"}
+    messages = [
+        {"role": "user", "content": [{"text": "Weather?"}]},
+        {"role": "assistant", "content": [{"tool_call": call}]},
+        {"role": "tool", "content": [{"tool_call_result": {"result": "rain", "error": failed, "origin": call}}]},
+        {"role": "assistant", "content": [{"text": "It rains."}]},
+    ]
+
+    (found,) = invocations(lines({"messages": messages}))
+
+    assert [(each.name, each.args) for each in found.tool_uses] == [("weather", {"city": "Oslo"})]
+    response = {"error": "rain"} if failed else "rain"
+    assert [(each.name, each.response) for each in found.tool_responses] == [("weather", response)]
+    assert answer(found) == "It rains."
+    assert not any("type" in sentence for sentence in found.unread or ())
+
+
 @pytest.mark.parametrize("is_function", [True, False])
 def test_a_call_that_langchain_has_only_in_additional_kwargs_is_read(is_function: bool) -> None:
     beside = {"function_call": CALL["function"]} if is_function else {"tool_calls": [CALL]}
