@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import betabinom, binom, chi2
 
-from traceweir.streams.base.statistics.baseline import HOURS, SUMS, baseline_lines, value_sums
+from traceweir.streams.base.statistics.baseline import (
+    HOURS,
+    SUMS,
+    baseline_lines,
+    hour_of,
+    hours_of,
+    is_weekend,
+    value_sums,
+)
 from traceweir.streams.base.statistics.betting import (
     BETS,
     alarm_threshold,
@@ -41,6 +49,8 @@ TOLERATED = 0.02
 BASELINE_DAYS = 7
 DAYS = 30
 MONTH = 30 * DAY
+MONDAY = 4 * DAY
+"""A minute since 1970 at which a week began."""
 EVERY = 5
 """Minutes between two evaluations of the old rule."""
 HELD = 15 // EVERY
@@ -63,6 +73,10 @@ class World:
     """Results of a session."""
     rhythm: float = 0.0
     """By how much the pass rate moves up and down in a day."""
+    weekend: float = 0.0
+    """By how much the pass rate is lower on Saturdays and Sundays."""
+    baseline_days: int = BASELINE_DAYS
+    """Days of the baseline, which ends on a Sunday."""
     drift: float = 0.0
     """By how much the pass rate has fallen at the end of 30 days."""
     streams: int = 1
@@ -76,9 +90,10 @@ class World:
 
     def passes(self, minute: int) -> float:
         """Returns the pass rate at a minute; the baseline ends at 0."""
+        calm = self.weekend * bool(is_weekend(np.array(MONDAY + minute)))
         drift = self.drift * (minute + BASELINE_DAYS * DAY) / (MONTH + BASELINE_DAYS * DAY)
         wave = self.rhythm * np.sin(2 * np.pi * minute / DAY)
-        return float(np.clip(self.passing + wave - drift - (self.dropped if minute >= DAY else 0), 0, 1))
+        return float(np.clip(self.passing + wave - calm - drift - (self.dropped if minute >= DAY else 0), 0, 1))
 
     @property
     def has_change(self) -> bool:
@@ -146,14 +161,15 @@ def sessions_of(world: World, random: np.random.Generator) -> Sessions:
 
 def baselines(world: World, sessions: Sessions) -> Floats:
     """Returns the bound of each stream by hour of the day, as `WatchedStream` learns it."""
-    found = np.empty((len(world.numbers), HOURS))
-    sums = np.zeros((len(world.numbers), HOURS, SUMS))
+    hours = hours_of(world.baseline_days)
+    found = np.empty((len(world.numbers), hours))
+    sums = np.zeros((len(world.numbers), hours, SUMS))
     # What a session with each value adds.
     added = np.array([value_sums(np.array([value])) for value in sessions.values])
     # A limit is learnt from the first half of the days.
-    for hour in range(-HOURS * BASELINE_DAYS // (2 if world.tail else 1), 0):
+    for hour in range(-HOURS * world.baseline_days // (2 if world.tail else 1), 0):
         counts = sessions.drawn(hour * 60 + 30, 1, len(world.numbers))
-        sums[:, hour % HOURS] += counts @ added
+        sums[:, hour_of(MONDAY + hour * 60, hours)] += counts @ added
     for place, number in enumerate(world.numbers.tolist()):
         found[place] = baseline_lines(sums[place], LINE_ERROR * stream_weight(number)).lowest
     return found
@@ -174,7 +190,9 @@ def detector(world: World, random: np.random.Generator, days: int) -> Seen:
 
     def rings(minute: int, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
         some = np.flatnonzero(counts.any(axis=1))
-        step = np.einsum("sv,svb->sb", counts[some].astype(float), growth[some, minute // 60 % HOURS])
+        step = np.einsum(
+            "sv,svb->sb", counts[some].astype(float), growth[some, hour_of(MONDAY + minute, lines.shape[1])]
+        )
         evidence[some] = evidence_after(evidence[some], step)
         rung: NDArray[np.bool_] = averaged(evidence) >= thresholds
         evidence[rung] = 0
@@ -273,6 +291,10 @@ DROPS = (
     World(5_000, 0.9, dropped=0.02),
 )
 CALM_LIMITS = (World(60, 0.9, tail=1.2), World(500, 0.9, tail=1.2))
+CALM_WEEKS = tuple(World(rate, 0.9, weekend=0.1, baseline_days=days) for rate in (60, 500) for days in (7, 14))
+DROPPED_WEEKS = tuple(
+    World(rate, 0.9, dropped=0.1, weekend=weekend, baseline_days=14) for rate in (100, 500) for weekend in (0.0, 0.1)
+)
 GROWN_LIMITS = tuple(World(rate, 0.9, tail=1.2, grown=grown) for rate in (60, 500) for grown in (1.5, 2.0))
 ARRIVALS = ((20, 24, 7), (5, 24, 7), (1, 24, 28), (20, 16, 7))
 """Sessions an hour, in how many hours of the day they come, and days of the baseline."""
@@ -317,6 +339,7 @@ def run(days: int = DAYS) -> None:
         print(f"| {_title(world)} | {world.dropped} | {len(new.delays)} | {shares} | {medians} |", flush=True)
     run_limits(days)
     run_freshness(days)
+    run_weeks(days)
     print("\n| world | drop | alarms | onset covered | minutes before and after | effect covered | width |")
     print("|---|---|---|---|---|---|---|")
     for place, world in enumerate(STATED):
@@ -342,6 +365,22 @@ def run_limits(days: int = DAYS) -> None:
         known = oracle(world, np.random.default_rng(place), AFTER_DROP)
         found = f"{np.isfinite(new.delays).mean():.0%} | {_median(new.delays)} | {_median(known.delays)}"
         print(f"| {_title(world)} | {len(new.delays)} | {found} |", flush=True)
+
+
+def run_weeks(days: int = DAYS) -> None:
+    """Prints the same of pass rates that are lower on weekends, without a change and after a drop on a Tuesday."""
+    print("\n| world | stream-months | promise | e-detector |")
+    print("|---|---|---|---|")
+    for place, world in enumerate(CALM_WEEKS):
+        new = detector(world, np.random.default_rng(place), days)
+        months = new.days / DAYS
+        print(f"| {_title(world)} | {months:.0f} | {DAYS / PROMISED_DAYS} | {_per_month(new)} |", flush=True)
+    print("\n| world | drop | runs | e-detector: in 7 days | median minutes |")
+    print("|---|---|---|---|---|")
+    for place, world in enumerate(DROPPED_WEEKS):
+        new = detector(world, np.random.default_rng(place), AFTER_DROP)
+        found = f"{np.isfinite(new.delays).mean():.0%} | {_median(new.delays)}"
+        print(f"| {_title(world)} | {world.dropped} | {len(new.delays)} | {found} |", flush=True)
 
 
 def run_freshness(days: int = DAYS) -> None:
@@ -472,6 +511,8 @@ def _title(world: World) -> str:
     parts += [f"that grow {world.grown:g} times"] if world.grown != 1 else []
     parts += [f"{world.of_session} results of a session"] if world.of_session > 1 else []
     parts += [f"daily rhythm of +/- {world.rhythm}"] if world.rhythm else []
+    parts += [f"{world.weekend} lower on weekends"] if world.weekend else []
+    parts += [f"baseline of {world.baseline_days} days"] if world.baseline_days != BASELINE_DAYS else []
     parts += [f"falls by {world.drift} in the time"] if world.drift else []
     parts += [f"{world.streams:,} streams"] if world.streams > 1 else []
     return ", ".join(parts)

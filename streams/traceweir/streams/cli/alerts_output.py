@@ -169,8 +169,9 @@ def _usual(report: StreamReport) -> str:
     if report.baseline is None:
         return "-"
     limit = "" if report.limit is None else f" beyond {report.limit:g}"
+    rhythm = "" if report.rhythm is None else f" by {report.rhythm}"
     interval = "" if report.interval_minutes is None else f" of {report.interval_minutes} min"
-    return f"{report.baseline:.3f}{limit}{interval}{' by hour' if report.rhythm else ''}"
+    return f"{report.baseline:.3f}{limit}{interval}{rhythm}"
 
 
 def _findable(report: StreamReport) -> str:

@@ -13,10 +13,11 @@ from typing import Literal
 import numpy as np
 
 from traceweir.streams.base.statistics.baseline import (
-    HOURS,
     SUMS,
     BaselineLines,
     baseline_lines,
+    hour_of,
+    hours_of,
     mean_bounds,
     value_sums,
 )
@@ -46,8 +47,8 @@ LEAST_BASELINE = 50
 """Fewer values are no baseline: the stream learns until it has so many, and the stated days are over."""
 _LEAST_SHARE = 0.01
 """A share of 0 and one of 1 are taken for this much more and less, where odds are compared."""
-_PARTS = (7, BETS, HOURS * SUMS)
-"""Sizes of the parts of a state in front of its blocks."""
+_HEAD = 7
+"""Size of the first part of a state."""
 _NONE = -1.0
 """Stands for no minute in a state; a minute is not negative."""
 
@@ -109,7 +110,7 @@ class WatchedStream:
         self._promise = promise
         self._baselines = 1
         self._first: int | None = None
-        self._sums = np.zeros((HOURS, SUMS))
+        self._sums = np.zeros((hours_of(self._promise.baseline_days), SUMS))
         self._lines: BaselineLines | None = None
         self._raised = False
         self._evidence = np.zeros(BETS)
@@ -132,7 +133,7 @@ class WatchedStream:
 
     @property
     def lines(self) -> BaselineLines | None:
-        """The bounds of the baseline by hour; None while it is learnt."""
+        """The bounds of the baseline by hour of the day or week; None while it is learnt."""
         return self._lines
 
     @property
@@ -170,11 +171,11 @@ class WatchedStream:
         if self._first is None:
             self._first = minute
         if self._lines is None and not self._learnt(minute):
-            self._sums[_hour(minute)] += value_sums(values)
+            self._sums[hour_of(minute, len(self._sums))] += value_sums(values)
             return None
         if self._lines is None:
             self._lines = self._learnt_lines()
-        hour = _hour(minute)
+        hour = hour_of(minute, len(self._sums))
         lowest = float(self._lines.lowest[hour])
         line = lowest - self._promise.tolerated_drop
         growth = log_rise_growth if self._raised else log_drop_growth
@@ -199,7 +200,7 @@ class WatchedStream:
         """
         self._baselines += 1
         self._first = None
-        self._sums = np.zeros((HOURS, SUMS))
+        self._sums = np.zeros((hours_of(self._promise.baseline_days), SUMS))
         self._lines = None
         self._raised = False
         self._evidence = np.zeros(BETS)
@@ -208,7 +209,7 @@ class WatchedStream:
         self._back = 0.0
 
     def to_bytes(self) -> bytes:
-        """Returns the state, at most 12 kB."""
+        """Returns the state, at most 12 kB, or 18 kB if the baseline shows a rhythm of the week."""
         head = [
             self._number,
             self._baselines,
@@ -224,12 +225,14 @@ class WatchedStream:
     @classmethod
     def from_bytes(cls, state: bytes, promise: Promise) -> WatchedStream:
         """Returns the stream whose state `to_bytes` returned; the promise is that of its rule."""
-        head, evidence, sums, blocks = np.split(np.frombuffer(state, "<f8").astype(float), np.cumsum(_PARTS))
+        hours = hours_of(promise.baseline_days)
+        ends = np.cumsum((_HEAD, BETS, hours * SUMS))
+        head, evidence, sums, blocks = np.split(np.frombuffer(state, "<f8").astype(float), ends)
         stream = cls(int(head[0]), promise)
         stream._baselines = int(head[1])
         stream._first = None if head[2] == _NONE else int(head[2])
         stream._evidence = evidence
-        stream._sums = sums.reshape(HOURS, SUMS)
+        stream._sums = sums.reshape(hours, SUMS)
         stream._blocks = blocks.reshape(-1, COLUMNS)
         stream._raised = bool(head[4])
         stream._left = float(head[5])
@@ -271,7 +274,3 @@ class WatchedStream:
         highest = min(change.high - low - moved, -self._promise.tolerated_drop)
         effect = (change.mean - change.expected, change.low - high - moved, highest)
         return StreamAlarm("raised", minute, change, effect)
-
-
-def _hour(minute: int) -> int:
-    return minute // 60 % HOURS

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from traceweir.streams.base.statistics.baseline import HOURS, LEAST_IN_HOUR
+from traceweir.streams.base.statistics.baseline import HOURS, LEAST_IN_HOUR, WEEK_DAYS, is_weekend
 from traceweir.streams.base.statistics.watched_stream import DAY
 
 SLOT = 5
@@ -106,7 +106,8 @@ class Arrivals(msgspec.Struct, array_like=True):
 def usual_interval(slots: NDArray[np.bool_], first: int) -> int | None:
     """Returns the shortest interval in nearly all of which a session came, in minutes; None if there is none.
 
-    Hours without any session, such as those of a night, do not count if the hours of the day can be told apart.
+    Hours without any session, such as those of a night, do not count if the hours of the day can be told apart, from 14 days
+    on also the hours of weekends.
 
     Args:
         slots: Whether a session came in each slot.
@@ -125,11 +126,16 @@ def usual_interval(slots: NDArray[np.bool_], first: int) -> int | None:
         came = slots[skipped : skipped + number * size].reshape(number, size).any(axis=1)
         if came.mean() >= USUAL_SHARE:
             return minutes
-        hours = (first + skipped + size * np.arange(number)) * SLOT // 60 % HOURS
-        numbers = np.bincount(hours, minlength=HOURS)
+        starts = (first + skipped + size * np.arange(number)) * SLOT
+        hours = starts // 60 % HOURS
+        groups = HOURS
+        if len(slots) * SLOT >= WEEK_DAYS * DAY:
+            groups = 2 * HOURS
+            hours += HOURS * is_weekend(starts)
+        numbers = np.bincount(hours, minlength=groups)
         if numbers.min() < LEAST_IN_HOUR:
             continue
-        shares = np.bincount(hours, came, HOURS) / numbers
+        shares = np.bincount(hours, came, groups) / numbers
         if np.median(shares[shares > 0]) >= USUAL_SHARE:
             return minutes
     return None

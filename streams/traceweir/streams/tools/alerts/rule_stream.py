@@ -18,6 +18,7 @@ from traceweir.schemas.alert import (
     alert_id,
 )
 from traceweir.schemas.alert_rule import AlertRule
+from traceweir.streams.base.statistics.baseline import Rhythm
 from traceweir.streams.base.statistics.change_point import Changed
 from traceweir.streams.base.statistics.intervals import Floats
 from traceweir.streams.base.statistics.watched_stream import DAY, Promise, StreamAlarm, WatchedStream
@@ -44,8 +45,8 @@ class StreamReport:
     sessions_a_day: float
     baseline: float | None
     """Rate, share or mean of the baseline; None without a session."""
-    rhythm: bool
-    """Whether the hours of a day differ, so that each has a baseline of its own."""
+    rhythm: Rhythm | None
+    """What differs, so that each has a baseline of its own: hours of the day, days of the week, or weekends; or None."""
     findable_in_a_day: float | None
     """The smallest change that the sessions of a day show, about; None if none is, or while the stream learns."""
     limit: float | None
@@ -190,7 +191,7 @@ class RuleStream:
             state if lines is not None else "sparse" if self._arrivals.is_sparse else "learning",
             a_day,
             self._shown_mean(),
-            lines is not None and lines.rhythm,
+            None if lines is None else lines.rhythm,
             self._detector.findable_drop(a_day if interval is None else DAY / interval),
             self._limit.limit,
             interval,

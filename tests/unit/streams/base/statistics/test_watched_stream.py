@@ -119,6 +119,25 @@ def test_a_daily_rhythm_is_no_drop() -> None:
     assert stream.lines.rhythm
 
 
+@pytest.mark.parametrize(("days", "rings"), [(7, True), (14, False)])
+def test_a_weekly_rhythm_is_no_drop_if_two_weeks_are_learnt(days: int, rings: bool) -> None:
+    random = np.random.default_rng(12)
+    promise = Promise(tolerated_drop=0.02, days_between_false_alarms=60, baseline_days=days)
+    stream = WatchedStream(1, promise)
+    # The baseline of 7 days is that of a calm week.
+    weekends = [day % 7 in (2, 3) and (days == 14 or day >= 7) for day in range(21)]
+    said = []
+    for hour in range(21 * 24):
+        values = drawn(random, 0.6 if weekends[hour // 24] else 0.9, 60)
+        said.append(stream.step(hour * 60, values))
+        if hour % 100 == 0:
+            stream = WatchedStream.from_bytes(stream.to_bytes(), promise)
+    assert any(said) == rings
+    assert stream.lines is not None
+    assert stream.lines.rhythm == (None if rings else "weekend")
+    assert len(stream.to_bytes()) < 19_000
+
+
 def test_an_hour_without_a_baseline_neither_resolves_an_alarm_nor_moves_its_onset() -> None:
     random = np.random.default_rng(11)
     stream = WatchedStream(1, PROMISE)

@@ -22,6 +22,9 @@ from traceweir.streams.tools.alerts.state_rows import LogPlace
 from traceweir.streams.tools.alerts.watched_scores import ScoreSorter
 
 DAY = 1_440
+SLOTS = np.arange(14 * 288)
+NINE_TO_FIVE = (SLOTS // 288 % 7 < 2) | (SLOTS // 288 % 7 > 3)
+NINE_TO_FIVE &= (SLOTS // 12 % 24 >= 9) & (SLOTS // 12 % 24 < 17)
 RULE = AlertRule(id="r", what="freshness", by=("app_name",), baseline_days=2, metric="helpful")
 STOP = 5 * DAY
 
@@ -155,6 +158,9 @@ def test_a_minute_writes_only_the_streams_with_sessions_and_those_whose_interval
         (np.arange(2 * 288) % 12 == 3, 60),
         (np.arange(4 * 288) % 288 == 100, 1_440),
         (np.arange(8 * 288) % 288 >= 200, 5),
+        # Nine to five on workdays, the first day being a Thursday: 14 days tell weekends apart, and 7 do not.
+        (NINE_TO_FIVE, 5),
+        (NINE_TO_FIVE[: 7 * 288], None),
         (np.arange(4 * 288) == 1, None),
         (np.zeros(0, bool), None),
     ],
