@@ -113,7 +113,7 @@ def simulated(world: JudgeWorld, random: np.random.Generator) -> Run:
         _step(judge, hour, anchors.drawn(hour, CHANGE), changes)
         now = (hour + 1) * HOUR
         if now >= alarm.raised_at:
-            known.append((now - alarm.raised_at, judge_or_agent(alarm, AnchorEvidence(judge, changes), {}, now)))
+            known.append((now - alarm.raised_at, judge_or_agent(alarm, AnchorEvidence(judge, changes), {})))
     last = known[-1][1]
     same_from = next(
         after

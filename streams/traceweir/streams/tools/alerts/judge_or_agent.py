@@ -68,56 +68,49 @@ class Attribution:
     verdict: AlarmCause
     reason: str
     """A sentence for people."""
-    is_final: bool
-    """Whether the answer stays the same, whatever anchors show later."""
 
 
 def judge_or_agent(
     alarm: ScoresAlarm,
     anchors: AnchorEvidence | None,
     configs: Mapping[str, int],
-    now: int,
     guard: int = GUARD_MINUTES,
 ) -> Attribution:
-    """Returns whose change an alarm shows, as far as it is known now; asked again until it is final.
+    """Returns whose change an alarm shows, as far as it is known now.
 
     Args:
         alarm: The alarm on scores.
         anchors: The evidence of the anchors of its metric; None: there are none.
         configs: What was changed by people, such as a config or the digest of the metric, with the minute since 1970.
-        now: The minute since 1970.
         guard: For how many minutes the alarm waits for anchors.
     """
-    is_over = now >= alarm.raised_at + guard
     joined = None if anchors is None or not alarm.is_judged else _joined(alarm, anchors.changes, guard)
     if joined is not None:
         reason = (
             f"the judge is {joined.side} since about {_time(joined.change.at)}: it judges {joined.moved[0]:.0%} more of "
             "such anchors differently than before, and the sessions of anchors do not change"
         )
-        return Attribution("judge", reason, is_final=True)
+        return Attribution("judge", reason)
     pushed = [(at, what) for what, at in configs.items() if alarm.earliest <= at <= alarm.latest]
     if pushed:
         at, what = min(pushed, key=lambda each: abs(2 * each[0] - alarm.earliest - alarm.latest))
-        return Attribution("config", f"{what} changed at {_time(at)}, when the scores changed", is_final=is_over)
+        return Attribution("config", f"{what} changed at {_time(at)}, when the scores changed")
     if not alarm.is_judged:
-        return Attribution("agent", "no judge gives these scores, and no config changed", is_final=True)
+        return Attribution("agent", "no judge gives these scores, and no config changed")
     if anchors is None:
-        return Attribution(
-            "unknown", "the criterion has no anchors: `traceweir anchors add` makes them of labels", is_final=True
-        )
+        return Attribution("unknown", "the criterion has no anchors: `traceweir anchors add` makes them of labels")
     side = alarm.side
     if not anchors.judge.is_watched(side):
         what = "pass" if side == "stricter" else "fail"
-        return Attribution("unknown", f"what the judge usually says on anchors that {what} is still learnt", is_over)
+        return Attribution("unknown", f"what the judge usually says on anchors that {what} is still learnt")
     number = anchors.judge.watched_since(side, alarm.latest)
     needed = verdicts_needed(anchors.judge, side, alarm.share_moved)
     seen = f"since the change {number:,} verdicts on anchors were compared"
     if needed is None:
-        return Attribution("unknown", f"{seen}, and no number of them would show so small a change", is_final=is_over)
+        return Attribution("unknown", f"{seen}, and no number of them would show so small a change")
     if number >= needed:
-        return Attribution("agent", f"{seen}, and the judge has not changed so much; {needed:,} show it", is_over)
-    return Attribution("unknown", f"{seen}, and about {needed:,} are needed to know", is_final=is_over)
+        return Attribution("agent", f"{seen}, and the judge has not changed so much; {needed:,} show it")
+    return Attribution("unknown", f"{seen}, and about {needed:,} are needed to know")
 
 
 def verdicts_needed(judge: WatchedJudge, side: Side, moved: float) -> int | None:

@@ -173,7 +173,7 @@ class RuleStream:
         alert = self._alert
         if alert is None or not self.waits_for_anchors(minute):
             return None
-        found = self._attribution(alert, anchors, minute)
+        found = self._attribution(alert, anchors)
         if found.verdict == alert.verdict:
             return None
         self._alert = with_verdict(alert, found.verdict)
@@ -279,8 +279,8 @@ class RuleStream:
         """Minutes from the first minute of a step to its last one."""
         return (self._arrivals.interval or 1) - 1
 
-    def _attribution(self, alert: Alert, anchors: AnchorEvidence | None, minute: int) -> Attribution:
-        return attribution_of(alert, anchors, minute, self._came, is_judged=self._is_judged)
+    def _attribution(self, alert: Alert, anchors: AnchorEvidence | None) -> Attribution:
+        return attribution_of(alert, anchors, self._came, is_judged=self._is_judged)
 
     def _raised(self, said: StreamAlarm) -> Alert:
         change = said.change
@@ -318,7 +318,7 @@ class RuleStream:
         # None: there were too many judges to keep.
         self._is_judged = self._suspects.has("judge")
         # Anchors need hours; what they show comes later.
-        return with_verdict(alert, self._attribution(alert, None, raised_at).verdict)
+        return with_verdict(alert, self._attribution(alert, None).verdict)
 
     def _resolved(self, minute: int) -> Alert:
         alert = self._alert

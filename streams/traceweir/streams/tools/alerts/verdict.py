@@ -18,7 +18,7 @@ OF_PUSHED = frozenset({OF_CONFIG, METRIC, "cause"})
 
 
 def attribution_of(
-    alert: Alert, anchors: AnchorEvidence | None, now: int, came: Collection[str], *, is_judged: bool
+    alert: Alert, anchors: AnchorEvidence | None, came: Collection[str], *, is_judged: bool
 ) -> Attribution:
     """Returns whose change an alert shows, as far as it is known.
 
@@ -28,7 +28,6 @@ def attribution_of(
     Args:
         alert: The alert.
         anchors: The evidence of the anchors of its metric; None: there are none.
-        now: The minute since 1970.
         came: The fields, such as `agent_version`, of which a value came in the interval of the onset, or of which nobody
             knows because there were too many.
         is_judged: Whether a judge gives the scores.
@@ -43,15 +42,15 @@ def attribution_of(
         is_judged=is_judged,
     )
     is_rate = alert.what == "pass_rate" and alert.stream.metric != GATE
-    found = judge_or_agent(alarm, anchors if is_rate else None, configs, now)
+    found = judge_or_agent(alarm, anchors if is_rate else None, configs)
     others = {*came} - OF_PUSHED if found.verdict == "config" else {*came} & OF_MEASURING
     if found.verdict in ("agent", "config") and others:
         reason = f"{found.reason}; but {', '.join(sorted(others))} came then too, and nothing tells them apart"
-        return Attribution("unknown", reason, found.is_final)
+        return Attribution("unknown", reason)
     if alert.what == "freshness":
-        return Attribution("unknown", "sessions that stop coming have no score that says why", found.is_final)
+        return Attribution("unknown", "sessions that stop coming have no score that says why")
     if found.verdict == "agent" and (alert.what == "not_evaluated" or alert.stream.metric == GATE):
-        return Attribution("unknown", "the reasons and causes of these scores say more", found.is_final)
+        return Attribution("unknown", "the reasons and causes of these scores say more")
     return found
 
 

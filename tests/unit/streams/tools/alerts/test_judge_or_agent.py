@@ -42,9 +42,8 @@ STRICTER = change("stricter", RAISED - 5 * HOUR, RAISED - 2 * HOUR, RAISED + 10 
 
 
 def test_a_judge_that_changed_at_the_same_time_is_named_at_once() -> None:
-    said = judge_or_agent(ALARM, AnchorEvidence(JUDGE, [STRICTER]), {}, RAISED + 11 * HOUR)
+    said = judge_or_agent(ALARM, AnchorEvidence(JUDGE, [STRICTER]), {})
     assert said.verdict == "judge"
-    assert said.is_final
     assert "30%" in said.reason
 
 
@@ -58,23 +57,20 @@ def test_a_judge_that_changed_at_the_same_time_is_named_at_once() -> None:
     ids=["to the other side", "another time", "after the guard"],
 )
 def test_another_change_of_the_judge_is_not_the_reason(other: JudgeChange) -> None:
-    said = judge_or_agent(ALARM, AnchorEvidence(JUDGE, [other]), {}, LATE)
+    said = judge_or_agent(ALARM, AnchorEvidence(JUDGE, [other]), {})
     assert said.verdict == "agent"
 
 
 def test_an_agent_is_named_only_when_enough_anchors_were_silent() -> None:
-    early = judge_or_agent(ALARM, AnchorEvidence(judge_until(RAISED + 2 * HOUR)), {}, RAISED + 2 * HOUR)
+    early = judge_or_agent(ALARM, AnchorEvidence(judge_until(RAISED + 2 * HOUR)), {})
     assert early.verdict == "unknown"
-    assert not early.is_final
-    later = judge_or_agent(ALARM, AnchorEvidence(JUDGE), {}, RAISED + DAY)
+    later = judge_or_agent(ALARM, AnchorEvidence(JUDGE), {})
     assert later.verdict == "agent"
-    assert not later.is_final
-    assert judge_or_agent(ALARM, AnchorEvidence(JUDGE), {}, LATE).is_final
 
 
 def test_a_drop_that_few_anchors_could_miss_is_unknown_whatever_they_say() -> None:
     few = judge_until(RAISED + DAY, anchors=10)
-    assert judge_or_agent(replace(ALARM, effect=-0.1), AnchorEvidence(few), {}, LATE).verdict == "unknown"
+    assert judge_or_agent(replace(ALARM, effect=-0.1), AnchorEvidence(few), {}).verdict == "unknown"
     assert verdicts_needed(few, "stricter", 0.11) is None
     needed = verdicts_needed(JUDGE, "stricter", 0.22)
     assert needed is not None
@@ -83,12 +79,12 @@ def test_a_drop_that_few_anchors_could_miss_is_unknown_whatever_they_say() -> No
 
 def test_a_config_that_changed_in_the_interval_is_named_unless_the_judge_has_changed() -> None:
     pushed = {"config 1a2b": RAISED - 2 * HOUR, "config of last week": RAISED - 7 * DAY}
-    said = judge_or_agent(ALARM, AnchorEvidence(JUDGE), pushed, LATE)
+    said = judge_or_agent(ALARM, AnchorEvidence(JUDGE), pushed)
     assert said.verdict == "config"
     assert said.reason.startswith("config 1a2b")
-    assert judge_or_agent(ALARM, AnchorEvidence(JUDGE, [STRICTER]), pushed, LATE).verdict == "judge"
+    assert judge_or_agent(ALARM, AnchorEvidence(JUDGE, [STRICTER]), pushed).verdict == "judge"
     outside = {"config of last week": RAISED - 7 * DAY}
-    assert judge_or_agent(ALARM, AnchorEvidence(JUDGE), outside, LATE).verdict == "agent"
+    assert judge_or_agent(ALARM, AnchorEvidence(JUDGE), outside).verdict == "agent"
 
 
 @pytest.mark.parametrize(
@@ -97,14 +93,14 @@ def test_a_config_that_changed_in_the_interval_is_named_unless_the_judge_has_cha
     ids=["none", "learning"],
 )
 def test_without_evidence_nobody_is_named(anchors: Callable[[], AnchorEvidence | None], reason: str) -> None:
-    said = judge_or_agent(ALARM, anchors(), {}, LATE)
+    said = judge_or_agent(ALARM, anchors(), {})
     assert said.verdict == "unknown"
     assert reason in said.reason
 
 
 def test_scores_that_no_judge_gives_are_not_the_judges() -> None:
     alarm = replace(ALARM, is_judged=False)
-    assert judge_or_agent(alarm, AnchorEvidence(JUDGE, [STRICTER]), {}, RAISED).verdict == "agent"
+    assert judge_or_agent(alarm, AnchorEvidence(JUDGE, [STRICTER]), {}).verdict == "agent"
 
 
 def test_a_judge_moves_only_what_it_passes_or_only_what_it_fails() -> None:

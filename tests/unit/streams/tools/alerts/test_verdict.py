@@ -128,8 +128,8 @@ def test_an_end_after_a_verdict_is_the_last_record_of_the_alert() -> None:
 @pytest.mark.parametrize("field", ["judge", "scorer_version", "metric_digest"])
 def test_an_agent_is_not_named_if_what_measures_it_came_at_the_same_time(field: str) -> None:
     _, alert = raised(judge=None)
-    assert attribution_of(alert, None, 0, {field, "agent_version"}, is_judged=False).verdict == "unknown"
-    assert attribution_of(alert, None, 0, {"agent_version"}, is_judged=False).verdict == "agent"
+    assert attribution_of(alert, None, {field, "agent_version"}, is_judged=False).verdict == "unknown"
+    assert attribution_of(alert, None, {"agent_version"}, is_judged=False).verdict == "agent"
 
 
 @pytest.mark.parametrize(
@@ -138,20 +138,20 @@ def test_an_agent_is_not_named_if_what_measures_it_came_at_the_same_time(field: 
 )
 def test_a_config_is_named_beside_what_it_changes_itself_and_beside_nothing_else(field: str, verdict: str) -> None:
     _, alert = raised(config="e")
-    assert attribution_of(alert, None, 0, {"config_digest", field}, is_judged=True).verdict == verdict
+    assert attribution_of(alert, None, {"config_digest", field}, is_judged=True).verdict == verdict
 
 
 def test_the_gate_and_scores_without_a_value_are_not_called_the_agents() -> None:
     _, alert = raised(judge=None)
     gate = alert.model_copy(update={"stream": alert.stream.model_copy(update={"metric": GATE})})
     for each in (alert.model_copy(update={"what": "not_evaluated"}), gate):
-        assert attribution_of(each, None, 0, (), is_judged=False).verdict == "unknown"
+        assert attribution_of(each, None, (), is_judged=False).verdict == "unknown"
 
 
 @pytest.mark.parametrize("changes", [{"what": "not_evaluated"}, {"what": "mean"}])
 def test_anchors_say_nothing_about_means_and_missing_values(changes: dict[str, str]) -> None:
     _, alert = raised()
-    found = attribution_of(alert.model_copy(update=changes), stricter_since(DROP), 0, (), is_judged=True)
+    found = attribution_of(alert.model_copy(update=changes), stricter_since(DROP), (), is_judged=True)
     assert found.verdict == "unknown"
 
 
