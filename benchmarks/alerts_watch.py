@@ -23,6 +23,7 @@ from aiokafka.record.memory_records import MemoryRecords
 
 from traceweir.schemas.alert_rule import AlertRule
 from traceweir.schemas.score import Score
+from traceweir.streams.base.process_setup import tune_gc
 from traceweir.streams.base.statistics.watched_stream import DAY
 from traceweir.streams.tools.alerts.alert_watch import AlertWatch
 from traceweir.streams.tools.alerts.rule_stream import RuleStream
@@ -35,7 +36,7 @@ APPS = 1_000
 METRICS = 10
 SCORES_A_SECOND = 5_000
 PARTITIONS = 12
-MINUTES = 2
+MINUTES = 1
 WARM_MINUTES = 3
 """Until as many minutes close as are read."""
 BATCH = 500
@@ -223,6 +224,8 @@ def _parsed(batch: bytes) -> Iterator[Any]:
 
 def run(minutes: int = MINUTES) -> None:
     """Prints the CPU by part, and the bytes of the state that are written."""
+    # As the process does.
+    tune_gc()
     used = watched(minutes)
     print(f"{used.scores / minutes / 60:,.0f} scores/s of event time, {used.streams:,} streams")
     print(f"the state is loaded in {used.seconds['load']:.1f} s of CPU")

@@ -8,7 +8,7 @@ import signal
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 
 from traceweir.streams.base.process_log import log_to_stderr
-from traceweir.streams.base.process_setup import event_loop
+from traceweir.streams.base.process_setup import event_loop, tune_gc
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.tools.alerts.pages import alerts_health
 from traceweir.streams.tools.alerts.watcher import Watcher
@@ -32,6 +32,8 @@ def run_alerts(settings: Settings, *, port: int | None = None) -> None:
         NotReadyError: the settings require transactions that the broker lacks.
     """
     log_to_stderr(settings.log_options)
+    # With 10,000 streams, collections took as much CPU as all else together.
+    tune_gc()
     with asyncio.Runner(loop_factory=event_loop()) as runner:
         runner.run(_run(settings, port))
 

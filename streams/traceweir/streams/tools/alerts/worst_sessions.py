@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Iterable, Sequence
 from heapq import nsmallest
-from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from traceweir.schemas.alert import MOST_SESSIONS
@@ -16,7 +16,7 @@ MOST_KEPT = 64
 """Sessions at most that are kept. If their values rise all the time, those of long ago are lost first."""
 
 
-class WorstSession(NamedTuple):
+class WorstSession(msgspec.Struct, array_like=True, frozen=True, order=True, gc=False):
     """A session and its value. Of two, the one that comes first in an alert is the smaller."""
 
     value: float
