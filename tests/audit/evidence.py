@@ -15,6 +15,8 @@ Place = tuple[str, int]
 """A session's id and the number of a segment."""
 Version = tuple[str, int, int]
 """A session's id and the numbers of a segment and a revision."""
+Attempt = tuple[str, int, int, int]
+"""A session's id and the numbers of a segment, a revision, and an attempt to score it."""
 
 
 class Published(NamedTuple):
@@ -100,12 +102,18 @@ class Evidence:
             self._last_attempts[version] = max(found["attempt"], self._last_attempts.get(version, 0))
         self.superseded = set(self._unanswered())
         """The revisions that need no scores, because the next revision arrived before they were scored."""
-        self.gate_scores: dict[tuple[str, int, int, str], Document] = {
-            (found["trace_id"], found["segment"], found["revision"], found["metric"]): found
+        self.gate_scores: dict[tuple[str, int, int, int, str], Document] = {
+            (found["trace_id"], found["segment"], found["revision"], found["attempt"], found["metric"]): found
             for found in self.results
             if found["level"] == "trace"
         }
-        """The scores of the gate by trace, segment, revision and metric."""
+        """The scores of the gate by trace, segment, revision, attempt and metric."""
+        self.verdict_scores: dict[tuple[Attempt, str], Document] = {
+            ((found["session_id"], found["segment"], found["revision"], found["attempt"]), found["metric"]): found
+            for found in self.results
+            if found["level"] == "session"
+        }
+        """The scores of whole sessions by attempt and metric; the gate's decisions rest on them."""
 
     @cached_property
     def digests(self) -> Mapping[Version, set[str]]:

@@ -9,15 +9,21 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 from tests.audit.committed import Document, Row
-from tests.audit.evidence import Evidence, Version, accepted
+from tests.audit.evidence import Attempt, Evidence, Published, Version, accepted
 from tests.support.ledger import canonical, home
 
 CLOSE = 1e-5
 """Allowed difference between a novelty or value and its recomputed number."""
+MEASURED = "source", "metric_digest", "judge", "threshold"
+"""The fields of a score that a candidate carries if certificates are required."""
+ABOUT = "criterion", "metric_digest", "judge", "threshold"
+"""The fields of a certificate that say what it is about. A score calls the first of them `metric`."""
+Verdict = tuple[object, object, tuple[object, ...] | None]
+"""A status, the reason of NOT_EVALUATED, and the fields `MEASURED` of the score if certificates are required."""
 
 
 def every_change_of_a_trace_is_one_candidate(e: Evidence) -> Iterator[str]:
-    """Each revision has, in order, one candidate per trace with changed content, verdict, config or app, and no other one.
+    """Each attempt has, in order, one candidate per trace with changed content, verdict, config or app, and no other one.
 
     A pushed config can equal a config file, and then has its digest. To a worker with that file both are the same. To a
     worker with another file they are not, so that with several files a candidate with rules can come unchanged.
@@ -25,52 +31,57 @@ def every_change_of_a_trace_is_one_candidate(e: Evidence) -> Iterator[str]:
     With wrong clocks, a record of the near future can be in a session; by its time, the stage forgets what it has sent of
     the sessions before, and sends a trace without a change again.
     """
-    verdicts, pushed = _verdicts(e), _pushed_by_version(e)
-    is_one_file = len(e.configs.files or ()) <= 1
-    carried = {(each["trace"]["id"], _version(each)): each.get("gate_rules") is not None for _, each in e.candidates}
-    expected: dict[str, list[tuple[Version, str]]] = defaultdict(list)
+    pushed, is_one_file = _pushed_by_version(e), len(e.configs.files or ()) <= 1
+    carried = {(each["trace"]["id"], _attempt(each)): each.get("gate_rules") is not None for _, each in e.candidates}
+    expected: dict[str, list[tuple[Attempt, str]]] = defaultdict(list)
     for published in e.revisions.values():
         sent: dict[str, tuple[object, ...]] = {}
         has_rules: dict[str, object] = {}
-        for each in published:
-            if e.poisonous(each.place[0]) or each.version in e.superseded:
-                continue
+        for each, attempt in _attempts(e, published):
             for trace in each.document["traces"]:
                 content = canonical(trace)
                 config = tuple(e.digests.get(each.version, ()))
-                carries, before = carried.get((trace["id"], each.version)), has_rules.get(trace["id"], False)
+                carries, before = carried.get((trace["id"], attempt)), has_rules.get(trace["id"], False)
                 was_pushed = pushed.get(each.version)
                 if was_pushed is not None and carries not in (None, was_pushed):
-                    yield f"the candidate {trace['id']} of {each.version} has rules: {carries}; its config was pushed: {was_pushed}"
+                    yield f"the candidate {trace['id']} of {attempt} has rules: {carries}; its config was pushed: {was_pushed}"
                 rules: object = bool(was_pushed)
                 if not was_pushed and not is_one_file:  # the audit cannot tell which file the worker had
                     rules = before if carries is None else carries and each.version
                 has_rules[trace["id"]] = rules
-                now = content, _required(e, each.version, verdicts), config, rules, _app_name(each.document)
+                now = content, _required(e, attempt), config, rules, _app_name(each.document)
                 if sent.get(trace["id"]) != now:
                     sent[trace["id"]] = now
-                    expected[trace["id"]].append((each.version, content))
-    found: dict[str, list[tuple[Version, str]]] = defaultdict(list)
+                    expected[trace["id"]].append((attempt, content))
+    found: dict[str, list[tuple[Attempt, str]]] = defaultdict(list)
     for _, candidate in e.candidates:
-        found[candidate["trace"]["id"]].append((_version(candidate), canonical(candidate["trace"])))
+        found[candidate["trace"]["id"]].append((_attempt(candidate), canonical(candidate["trace"])))
     for trace_id in {**expected, **found}:
         if e.wrong_clocks:
             found[trace_id] = _without_repeated(found[trace_id], expected[trace_id])
         if found[trace_id] != expected[trace_id]:
-            came, wanted = ([version for version, _ in each[trace_id]] for each in (found, expected))
+            came, wanted = ([attempt for attempt, _ in each[trace_id]] for each in (found, expected))
             yield f"trace {trace_id} is candidates {came}, not {wanted}" + ", of other content" * (came == wanted)
 
 
+def _attempts(e: Evidence, published: list[Published]) -> Iterator[tuple[Published, Attempt]]:
+    """Yields the attempts at the revisions of a segment, in their order; a revision is not scored after the next one."""
+    for each in published:
+        if not e.poisonous(each.place[0]) and each.version not in e.superseded:
+            for number in range(e.attempts(each.version)):
+                yield each, (*each.version, number)
+
+
 def _without_repeated(
-    found: list[tuple[Version, str]], expected: list[tuple[Version, str]]
-) -> list[tuple[Version, str]]:
+    found: list[tuple[Attempt, str]], expected: list[tuple[Attempt, str]]
+) -> list[tuple[Attempt, str]]:
     """Returns the candidates of a trace without those that repeat an earlier one of the same segment unexpectedly."""
     earlier: set[tuple[str, int, str]] = set()
     kept = []
-    for version, content in found:
-        name = *version[:2], content
-        if (version, content) in expected or name not in earlier:
-            kept.append((version, content))
+    for attempt, content in found:
+        name = *attempt[:2], content
+        if (attempt, content) in expected or name not in earlier:
+            kept.append((attempt, content))
         earlier.add(name)
     return kept
 
@@ -89,15 +100,15 @@ def _pushed_by_version(e: Evidence) -> dict[Version, bool]:
 def candidates_are_in_their_scope(e: Evidence) -> Iterator[str]:
     """A scope has one partition and is named after the domain; a candidate carries the verdict of its session."""
     partitions: dict[str, set[int]] = defaultdict(set)
-    verdicts = _verdicts(e)
     for row, candidate in e.candidates:
         trace_id, scope = candidate["trace"]["id"], candidate["scope"]
         partitions[scope].add(row.partition)
         if not scope.startswith(candidate["trace"]["metadata"]["task_domain"].casefold()):
             yield f"candidate {trace_id} is in scope {scope}"
-        required = _required(e, _version(candidate), verdicts)
-        if {name: each["status"] for name, each in candidate["required"].items()} != dict(required):
-            yield f"candidate {trace_id} carries other verdicts than {required}"
+        required = _required(e, _attempt(candidate))
+        verdicts = [(name, _carried(each)) for name, each in candidate["required"].items()]
+        if sorted(verdicts) != sorted((name, each) for name, each in required if each is not None):
+            yield f"candidate {trace_id} carries the verdicts {verdicts}, not {required}"
     yield from (f"scope {name} is in partitions {found}" for name, found in partitions.items() if len(found) > 1)
 
 
@@ -116,12 +127,10 @@ def every_decision_follows_from_the_log(e: Evidence) -> Iterator[str]:
         if trace_id not in ring and len(ring) == e.gate["cache_size"]:
             del ring[next(iter(ring))]
         ring[trace_id] = vector
-        _, segment, revision = _version(candidate)
-        valued, decision = (
-            e.gate_scores.get((trace_id, segment, revision, metric)) for metric in ("trace_value", "gate")
-        )
+        attempt = _attempt(candidate)
+        valued, decision = (e.gate_scores.get((trace_id, *attempt[1:], metric)) for metric in ("trace_value", "gate"))
         if valued is None or decision is None:
-            yield f"no decision on {trace_id}, revision {revision}"
+            yield f"no decision on {trace_id} of {attempt}"
             continue
         value = _worth(candidate["trace"], novelty)
         if abs(valued["details"]["novelty"] - novelty) > CLOSE:
@@ -130,8 +139,8 @@ def every_decision_follows_from_the_log(e: Evidence) -> Iterator[str]:
             yield f"{trace_id}: value {valued['value']}, recomputed {value}"
         if (decision["details"]["partition"], decision["details"]["offset"]) != (row.partition, row.offset):
             yield f"{trace_id}: decided at {decision['details']}, not at {row[:2]}"
-        gate = e.config_of(_version(candidate))["gate"]
-        if abs(value - gate["threshold"]) > CLOSE and accepted(decision) != _accepts(gate, candidate, value):
+        gate = e.config_of(attempt[:3])["gate"]
+        if abs(value - gate["threshold"]) > CLOSE and accepted(decision) != _accepts(e, gate, candidate, value):
             yield f"{trace_id}: {decision['rationale']} with a value of {value}"
 
 
@@ -168,10 +177,8 @@ def _decisions(e: Evidence) -> dict[str, tuple[list[Document | None], bool]]:
     found: dict[str, tuple[list[Document | None], bool]] = {}
     for _, candidate in e.candidates:
         trace = candidate["trace"]
-        _, segment, revision = _version(candidate)
-        valued, decision = (
-            e.gate_scores.get((trace["id"], segment, revision, metric)) for metric in ("trace_value", "gate")
-        )
+        place = trace["id"], *_attempt(candidate)[1:]
+        valued, decision = (e.gate_scores.get((*place, metric)) for metric in ("trace_value", "gate"))
         if valued is None or decision is None:
             continue
         records, stands = found.get(trace["id"], ([], False))
@@ -188,18 +195,25 @@ def _network(e: Evidence) -> list[Row]:
     return sorted(e.rows["network"], key=lambda row: row[:2])
 
 
-def _verdicts(e: Evidence) -> dict[tuple[Version, str], str]:
-    """Returns the status of each metric of each revision."""
-    return {
-        ((found["session_id"], found["segment"], found["revision"]), found["metric"]): found["status"]
-        for found in e.results
-        if found["level"] == "session"
-    }
+def _required(e: Evidence, attempt: Attempt) -> list[tuple[str, Verdict | None]]:
+    """Returns the metrics that the gate requires of a revision, and what an attempt has found of them."""
+    gate = e.config_of(attempt[:3])["gate"]
+    found: list[tuple[str, Verdict | None]] = []
+    for name in gate["required"]:
+        score = e.verdict_scores.get((attempt, name))
+        if score is None:
+            found.append((name, None))
+        else:
+            parts = tuple(score.get(part) for part in MEASURED) if gate.get("require_certified") else None
+            found.append((name, (score["status"], score["not_evaluated_because"], parts)))
+    return found
 
 
-def _required(e: Evidence, version: Version, verdicts: dict[tuple[Version, str], str]) -> list[tuple[str, str | None]]:
-    """Returns the metrics that the gate requires of a revision, and their statuses."""
-    return [(name, verdicts.get((version, name))) for name in e.config_of(version)["gate"]["required"]]
+def _carried(verdict: Document) -> Verdict:
+    """Returns what a candidate says of a metric, as `_required` does."""
+    measured = verdict.get("measured")
+    parts = None if measured is None else tuple(measured.get(part) for part in MEASURED)
+    return verdict["status"], verdict.get("not_evaluated_because"), parts
 
 
 def _app_name(session: Document) -> object:
@@ -210,18 +224,27 @@ def _app_name(session: Document) -> object:
     return known[-1] if known else None
 
 
-def _version(candidate: Document) -> Version:
-    return candidate["session_id"], candidate["segment"], candidate["revision"]
+def is_certified(gate: Document, score: Document) -> bool:
+    """Returns whether the gate of a config can rest on a score of a required criterion that PASSED."""
+    if not gate.get("require_certified") or score.get("source") != "model":
+        return True
+    judged = score["metric"], score["metric_digest"], score.get("judge"), score["threshold"]
+    return any(tuple(each[name] for name in ABOUT) == judged for each in gate.get("certificates", ()))
 
 
-def _accepts(gate: Document, candidate: Document, value: float) -> bool:
+def _attempt(candidate: Document) -> Attempt:
+    return candidate["session_id"], candidate["segment"], candidate["revision"], candidate["attempt"]
+
+
+def _accepts(e: Evidence, gate: Document, candidate: Document, value: float) -> bool:
     metadata = candidate["trace"]["metadata"]
-    known = candidate["required"]  # lacks a metric if the session was scored by a config that was not its own
+    # None if the session was scored by a config that was not its own.
+    scores = [e.verdict_scores.get((_attempt(candidate), name)) for name in gate["required"]]
     return bool(
         value >= gate["threshold"]
         and metadata["visibility"] == "network"
         and metadata["privacy_level"] != "private"
-        and all(name in known and known[name]["status"] == "PASSED" for name in gate["required"])
+        and all(each is not None and each["status"] == "PASSED" and is_certified(gate, each) for each in scores)
     )
 
 

@@ -58,7 +58,7 @@ def each_attempt_has_more_values(e: Evidence) -> Iterator[str]:
 
 def a_verdict_holds(e: Evidence) -> Iterator[str]:
     """A score has the value that the judge gave, and a question of a session is never answered in two ways."""
-    answers: dict[tuple[str, str], set[int]] = defaultdict(set)
+    answers: dict[tuple[str, str | None, str], set[int]] = defaultdict(set)
     for found in e.results:
         if found["metric"] == e.judged and found["level"] == "invocation" and found["value"] is not None:
             named = re.search(r"verdict (\d+)$", found["rationale"])
@@ -66,10 +66,10 @@ def a_verdict_holds(e: Evidence) -> Iterator[str]:
                 yield f"{found['result_id']}: {found['rationale']} names no verdict"
                 continue
             prompt, safe = e.verdicts[int(named[1])]
-            answers[found["session_id"], prompt].add(int(named[1]))
+            answers[found["session_id"], found.get("judge"), prompt].add(int(named[1]))
             if found["value"] != float(safe):
                 yield f"{found['result_id']}: {found['value']}, but the judge said {safe}"
-    for (session, _), numbers in answers.items():
+    for (session, *_), numbers in answers.items():
         if len(numbers) > 1:
             yield f"session {session}: a question has the verdicts {sorted(numbers)}"
 

@@ -11,6 +11,8 @@ from tests.audit.evidence import Evidence, Version
 
 TRAJECTORY = "tool_trajectory_avg_score"
 UNSTEADY = "unsteady"
+DEFAULTS = ("match_type", "'EXACT'"), ("require_certified", "False")
+"""Options that say what a metric does without them."""
 NOT_EVALUATED = {"raises": "error", "returns-rubbish": "error", "is-no-number": "error", "hangs": "timeout"}
 """The reason for which the unsteady scorer has no value, by the session's mark."""
 
@@ -117,17 +119,23 @@ def _expected(e: Evidence) -> Counter[tuple[object, ...]]:
             expected[*each.version, "session", None, metric] += 1
     for _, candidate in e.candidates:
         version = candidate["session_id"], candidate["segment"], candidate["revision"]
+        trace = candidate["trace"]["id"], candidate["attempt"]
         for metric in ("trace_value", "gate"):
-            expected[*version, "trace", candidate["trace"]["id"], metric] += 1
+            expected[*version, "trace", trace, metric] += 1
     return expected
 
 
 def _found(e: Evidence) -> Counter[tuple[object, ...]]:
+    """Counts the scores of the first attempts, and the gate's scores of all attempts."""
     return Counter(
-        (r["session_id"], r["segment"], r["revision"], r["level"], r["invocation_id"] or r["trace_id"], r["metric"])
+        (*_version(r), r["level"], (r["trace_id"], r["attempt"]) if _is_gates(r) else r["invocation_id"], r["metric"])
         for r in e.results
-        if r["attempt"] == 0 and not (r["metric"] in e.optional and e.is_by_file(_version(r)))
+        if (r["attempt"] == 0 or _is_gates(r)) and not (r["metric"] in e.optional and e.is_by_file(_version(r)))
     )
+
+
+def _is_gates(r: Document) -> bool:
+    return bool(r["level"] == "trace")
 
 
 def _subject(e: Evidence, r: Document) -> tuple[object, ...]:
@@ -135,9 +143,10 @@ def _subject(e: Evidence, r: Document) -> tuple[object, ...]:
     config = e.config_of(_version(r))
     criterion = config["gate"] if r["metric"] == "gate" else config["criteria"].get(r["metric"])
     options = criterion.items() if isinstance(criterion, dict) else ()
-    how = [(name, repr(option)) for name, option in options if name != "threshold"]
-    # Written or not, the default of this option is the same.
-    way = tuple(each for each in how if each != ("match_type", "'EXACT'"))
+    # A decision by other certificates has the same id, as one by another threshold has.
+    given = [(name, repr(option)) for name, option in options if name not in {"threshold", "certificates"}]
+    # Written or not, the default of these options is the same.
+    way = tuple(each for each in given if each not in DEFAULTS)
     return r["session_id"], r["segment"], r["level"], r["invocation_id"] or r["trace_id"], r["metric"], way
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.audit import claims, clocks, configs, judges, replays, spans
+from tests.audit import certificates, claims, clocks, configs, judges, replays, spans
 from tests.audit.committed import CONFIGS
 from tests.audit.evidence import Evidence
 from tests.simulation.bounds import broken_bounds
@@ -40,7 +40,7 @@ def judged(world: World, load: Ledger | SpanLedger) -> claims.Faults:
     evidence.settled, evidence.refused_configs = world.settled, world.pushes.letters
     if world.settled:
         configs.require_sessions_after_the_last_push(evidence)
-    groups = [claims.EXACTLY_ONCE, configs.CLAIMS, replays.CLAIMS]
+    groups = [claims.EXACTLY_ONCE, configs.CLAIMS, certificates.CLAIMS, replays.CLAIMS]
     groups.append(clocks.CLAIMS if wrong_clocks else claims.WITHIN_THE_GRACE)
     if world.scenario.kind == "judged":
         evidence.verdicts = [(each.prompt, each.safe) for each in world.models.given]

@@ -29,21 +29,29 @@ class ConfigPushes:
         topic: The topic `configs`.
         files: The config files of the workers; the first is that with which they start.
         apps: The apps that the load has.
+        judged: The criterion whose judge gets certificates; None: none does.
     """
 
-    def __init__(self, cluster: Cluster, topic: str, files: Sequence[Document], apps: Sequence[str]) -> None:
+    def __init__(
+        self, cluster: Cluster, topic: str, files: Sequence[Document], apps: Sequence[str], judged: str | None = None
+    ) -> None:
         self._cluster, self._topic, self._files = cluster, topic, files
-        self._drawn = Pushes(files[0], apps)
+        self._drawn = Pushes(files[0], apps, judged)
         self._end: Callable[[bool], None] = lambda committed: None
         self._count = 0
         self.letters: list[tuple[bytes | None, bytes | None]] = []
         """The keys and values of the records that must become dead letters."""
         self._refused: list[tuple[bytes | None, bytes | None]] = []
 
-    def push(self, rnd: random.Random) -> str:
-        """Pushes a config, or withdraws one; returns what happens."""
+    def push(self, rnd: random.Random, *, certificates: bool = False) -> str:
+        """Pushes a config, or withdraws one; returns what happens.
+
+        Args:
+            rnd: Draws it.
+            certificates: Whether only the certificates of the config in effect change.
+        """
         self._end(False)
-        push = self._drawn.draw(rnd)
+        push = self._drawn.draw_of_certificates(rnd) if certificates else self._drawn.draw(rnd)
         aborts, in_s = rnd.random() < 0.1, rnd.choice((0.01, 0.01, 1.0, 3.0)) * rnd.random()
         end = self._begin(push)
         self._cluster.after(in_s, lambda: end(not aborts))

@@ -9,11 +9,15 @@ import tempfile
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from tests.audit import claims
 from tests.audit.committed import CHANGELOG
+from tests.simulation import watch_round
 from tests.simulation.faults.drawing import Faults
 from tests.simulation.judgement import judged
-from tests.simulation.scenario import Kind, draw
+from tests.simulation.scenario import Kind, Scenario, draw
+from tests.simulation.watch_world import WatchWorld
 from tests.simulation.world import World
 from tests.support.ledger import PARTITIONS, Ledger
 from tests.support.span_ledger import SpanLedger
@@ -67,7 +71,7 @@ def play(
     faults: int = 60,
     *,
     without: Collection[int] = (),
-    prepare: Callable[[World], object] = lambda world: None,
+    prepare: Callable[[Any], object] = lambda world: None,
 ) -> Outcome:
     """Plays the simulation of a seed.
 
@@ -77,9 +81,11 @@ def play(
         without: The numbers of faults that are left out; everything else is drawn as with them.
         prepare: Called with the world before anything happens.
     """
+    scenario = draw(seed)
+    if scenario.kind == "alerts":
+        return _play_watches(seed, scenario, faults, without, prepare)
     folder = Path(tempfile.mkdtemp(prefix="traceweir-simulation-"))
     try:
-        scenario = draw(seed)
         world = World(seed, scenario, folder)
         prepare(world)
         load = scenario.load()
@@ -91,13 +97,44 @@ def play(
         if not rested:
             outcome.found.append(f"not at rest in time after the last fault: {_unfinished(world)}")
         else:
-            for heading, group in judged(world, load).items():
-                outcome.found += [f"{heading}: {name}: {line}" for name, lines in group.items() for line in lines]
-        rows = repr([*world.committed.rows.items()]).encode()
-        outcome.digest = hashlib.blake2b(rows, digest_size=8).hexdigest()
+            outcome.found += _sentences(judged(world, load))
+        outcome.digest = _digest([*world.committed.rows.items()])
         return outcome
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _play_watches(
+    seed: int, scenario: Scenario, faults: int, without: Collection[int], prepare: Callable[[Any], object]
+) -> Outcome:
+    world = WatchWorld(seed, scenario)
+    prepare(world)
+    scores = watch_round.drawn_story(seed)
+    played = Faults(world, seed, without)
+    outcome = Outcome(seed, scenario.kind)
+    late = world.loop.run_until_complete(watch_round.run(world, scores, played, faults))
+    outcome.faults = dict(played.counts)
+    outcome.virtual_s, outcome.steps, outcome.story = world.loop.time(), world.loop.steps, world.story
+    if late is not None:
+        outcome.found.append(late)
+    else:
+        outcome.found += _sentences(watch_round.judged(world, scores))
+    topics = world.settings.topics
+    outcome.digest = _digest([world.rows(name) for name in (topics.alerts, topics.alerts_state)])
+    return outcome
+
+
+def _sentences(found: claims.Faults) -> list[str]:
+    return [
+        f"{heading}: {name}: {line}"
+        for heading, group in found.items()
+        for name, lines in group.items()
+        for line in lines
+    ]
+
+
+def _digest(rows: object) -> str:
+    return hashlib.blake2b(repr(rows).encode(), digest_size=8).hexdigest()
 
 
 async def _run(world: World, load: Ledger | SpanLedger, played: Faults, faults: int) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from tests.audit import spans
+from tests.support.certificates import certified_gate
 from tests.support.ledger import Ledger, Sending
 from tests.support.span_ledger import SpanLedger
 from tests.support.unsteady import METRIC as UNSTEADY
@@ -18,9 +19,9 @@ from traceweir.scorers.evaluation.plan import read_plan
 from traceweir.scorers.metrics.completeness import completeness
 from traceweir.streams.base.topics import ALL_STAGES, STAGES, StageName
 
-Kind = Literal["records", "judged", "spans"]
+Kind = Literal["records", "judged", "spans", "alerts"]
 KINDS: dict[Kind, float] = {"records": 0.6, "judged": 0.2, "spans": 0.2}
-"""The share of seeds of each kind."""
+"""The share of seeds of each kind; in some of the higher seeds, processes watch scores in place of workers (`ALERTS`)."""
 PREFIX = "traceweir."
 TRAJECTORY = "tool_trajectory_avg_score"
 JUDGED = "safety_v1"
@@ -84,6 +85,8 @@ class Scenario:
     """Time that each message between a worker and a node takes at least, in seconds."""
     pushes: bool = False
     """Whether configs are pushed while the workers run."""
+    certified: bool = False
+    """Whether configs require certificates of the judge, and have some of them."""
     away: bool = False
     """Whether workers are away for so long that compaction removes tombstones which they have not read."""
     partitions_added: bool = False
@@ -176,6 +179,9 @@ BACKLOG = 200
 REPLAYS_TOGETHER = 0.5
 """The share of the seeds above `LOW_SEEDS` that have nothing of the above, and no spans, in which replays come in pairs."""
 
+ALERTS = 0.08
+"""The share of the higher seeds in which processes watch scores, and no worker runs."""
+
 SETTLING = 0.5
 """The share of the higher seeds with a judge in which the judge waits for later revisions."""
 SETTLE_S = 6.0
@@ -192,6 +198,8 @@ not expect.
 def draw(seed: int) -> Scenario:
     """Returns the scenario of a seed."""
     rnd = random.Random(f"scenario {seed}")
+    if seed > LOW_SEEDS and random.Random(f"watch {seed}").random() < ALERTS:
+        return Scenario(seed, "alerts", {}, {}, pause_s=rnd.choice((0.2, 0.4, 0.8)))
     (kind,) = rnd.choices([*KINDS], [*KINDS.values()])
     static, pause_s = rnd.random() < 0.3, rnd.choice((0.2, 0.4, 0.8))
     variables = VARIABLES | {
@@ -210,6 +218,7 @@ def draw(seed: int) -> Scenario:
         variables |= {"trace_grace_s": grace_s, "trace_idle_s": grace_s}
         config: dict[str, Any] = spans.CONFIG
         return Scenario(seed, kind, config, config, ALL_STAGES, variables, static, 60, pause_s, away=_is_away(seed))
+    pushes = seed > LOW_SEEDS and random.Random(f"pushes {seed}").random() < PUSHED
     criteria: dict[str, Any] = {TRAJECTORY: 0.5}
     config = {"criteria": criteria, "gate": GATE}
     if kind == "judged":
@@ -217,6 +226,9 @@ def draw(seed: int) -> Scenario:
         config["judge"] = JUDGE
         if settles(seed):
             criteria[JUDGED]["settle_s"] = SETTLE_S
+        if pushes:
+            # The low seeds require no verdict of a judge, so that those of the bugs stay the same.
+            config["gate"] = certified_gate(config, GATE, JUDGED, random.Random(f"certificates {seed}"))
     else:
         criteria[UNSTEADY] = {"threshold": 0, "notes": "nowhere"}  # the scorer ends no process here
     changed = config | {"criteria": {**criteria, ADDED: 0.5}}
@@ -232,7 +244,8 @@ def draw(seed: int) -> Scenario:
         records=90 if kind == "judged" else 150,
         pause_s=WRONG_CLOCKS_PAUSE_S if wrong_clocks else Scenario.pause_s,
         distance_s=_distance_s(seed),
-        pushes=seed > LOW_SEEDS and random.Random(f"pushes {seed}").random() < PUSHED,
+        pushes=pushes,
+        certified=pushes and kind == "judged",
         away=_is_away(seed),
         wrong_clocks=wrong_clocks,
         bytes_per_s=bytes_per_s,

@@ -20,6 +20,8 @@ from typing import Any, NoReturn
 from tests.simulation.disk import Batch, Disk
 from tests.simulation.loop import START_S, Process, ProcessEnded, SimulatedLoop, in_consumer_thread, process_of_context
 
+REQUEST_S = 0.005
+"""Time of a request in a thread, in seconds."""
 real_monotonic, real_exit = time.monotonic, os._exit
 
 
@@ -70,6 +72,19 @@ class _Timer:
     def start(self) -> None:
         """Calls the function after the interval."""
         asyncio.get_running_loop().call_later(self._interval, self._function, *self._args)
+
+
+class RequestThread:
+    """Stands for the thread of a request to the brokers that a client in C would send: the answer comes a moment later."""
+
+    def __init__(self, *, target: Any, **options: Any) -> None:
+        self._target = target
+
+    def start(self) -> None:
+        """Calls the function a moment later."""
+        loop = World.loop
+        assert loop is not None
+        loop.call_later(REQUEST_S * loop.slowness, self._target)
 
 
 class _NoThread:

@@ -19,6 +19,7 @@ from aiokafka.protocol.transaction import (
     EndTxnRequest,
     InitProducerIdRequest,
     TxnOffsetCommitRequest,
+    TxnOffsetCommitRequest_v0,
 )
 from aiokafka.record.memory_records import MemoryRecords
 from tests.simulation.cluster.batches import Sent, batch_of
@@ -27,6 +28,8 @@ from tests.simulation.cluster.network import Link, Network
 from tests.simulation.cluster.partition_log import PartitionLog
 from tests.simulation.faults.of_the_cluster import REFUSALS
 from tests.simulation.loop import SimulatedLoop
+
+from traceweir.streams.worker.kafka.member_offsets import Member, MemberOffsetsRequest
 
 REQUESTS: dict[int, Callable[[], Any]] = {
     0: lambda: ProduceRequest("id", -1, 1000, [("t", [(0, b"batch"), (3, b"batch")])]),
@@ -49,6 +52,27 @@ def test_each_refusal_is_an_answer_of_kafka_with_the_error(key: int, error: int)
     again = request.RESPONSE_TYPE.decode(answer.encode())
     assert again == answer
     assert str(error) in str(again)
+
+
+@pytest.mark.parametrize(("generation", "error"), [(1, 0), (2, 22)])
+def test_offsets_of_a_former_member_are_refused_in_a_transaction(generation: int, error: int) -> None:
+    loop = SimulatedLoop(random.Random(1))
+    cluster = Cluster(random.Random(1), loop.call_later, lambda: 1_000)
+    group = cluster.group("g")
+    group.members["member"] = cast("Any", SimpleNamespace(name="member"))
+    group.generation = 1
+    _, producer, epoch = cluster.transactions.start("id", 1000)
+    assert cluster.transactions.add("id", producer, epoch, [], "g") == 0
+    unnamed = TxnOffsetCommitRequest("id", "g", producer, epoch, [("t", [(0, 7, "")])]).build(TxnOffsetCommitRequest_v0)
+    request = MemberOffsetsRequest(unnamed, Member(generation, "member")).prepare(VERSIONS)
+    answers: list[Any] = []
+    cluster.handle(cluster.node_of(0, "g") or 0, request, answers.append)
+    loop.close()
+    (answer,) = answers
+    assert request.RESPONSE_TYPE.decode(answer.encode()) == answer
+    assert [(topic, [(number, code) for number, code, _ in found]) for topic, found, _ in answer.errors] == [
+        ("t", [(0, error)])
+    ]
 
 
 def test_a_refusal_of_produce_has_the_error_for_each_partition() -> None:

@@ -57,8 +57,25 @@ def test_nothing_is_wrong_when_configs_are_pushed_beside_faults() -> None:
 
 
 @pytest.mark.simulation
-def test_a_seed_gives_the_same_records_in_every_run() -> None:
-    first, second = (simulate("--seed", "3", "--trace") for _ in range(2))
+def test_the_gate_rests_on_no_judge_without_a_certificate_beside_faults() -> None:
+    code, printed = simulate("--from", "1025", "--count", "2", "--jobs", "1", "--seconds", "280")
+    assert code == 0, printed
+    assert " 0 wrong" in printed
+    assert "certificate pushed: " in printed
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("seed", [1043, 1059])
+def test_each_alert_is_raised_and_resolved_once_beside_faults(seed: int) -> None:
+    code, printed = simulate("--seed", str(seed), "--trace")
+    assert code == 0, printed
+    assert " is frozen " in printed
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("seed", [pytest.param(3, id="workers"), pytest.param(1043, id="watches")])
+def test_a_seed_gives_the_same_records_in_every_run(seed: int) -> None:
+    first, second = (simulate("--seed", str(seed), "--trace") for _ in range(2))
     assert first == second
     assert "digest" in first[1]
 
@@ -88,10 +105,12 @@ def test_a_bug_is_found_and_its_story_printed() -> None:
 @pytest.mark.parametrize(
     "bug",
     [
+        "certificate_that_has_ended_counts",
         "counters_are_not_restored",
         "position_from_the_group",
         "retry_publishes_without_a_new_value",
         "spans_of_other_partitions_are_dropped",
+        "state_is_written_before_the_alerts",
         "strays_are_forwarded_twice",
     ],
 )

@@ -19,12 +19,13 @@ from tests.simulation import hostile, seams
 from tests.simulation.cluster.batches import Sent, batch_of
 from tests.simulation.cluster.broker import Cluster
 from tests.simulation.cluster.network import Network
+from tests.simulation.cluster_world import ClusterWorld
 from tests.simulation.disk import Disk
-from tests.simulation.loop import START_S, Process, SimulatedLoop, process_of_context
+from tests.simulation.loop import START_S, SimulatedLoop, process_of_context
 from tests.simulation.models import SimulatedModels
 from tests.simulation.pushes import ConfigPushes
 from tests.simulation.replays import Replays
-from tests.simulation.scenario import APPS, BYTES_SCALE, DELETE_RETENTION_S, Scenario
+from tests.simulation.scenario import APPS, BYTES_SCALE, DELETE_RETENTION_S, JUDGED, Scenario
 from tests.simulation.scorer import ScorerFaults, SimulatedScoringProcess
 from tests.simulation.worker import SimulatedWorker
 from tests.support.ledger import PARTITIONS, Refused, Sending, home_of_refused
@@ -55,8 +56,8 @@ WRITE_S = 0.0005
 """Mean time of a write to a disk, in seconds. It counts only while everything is slow."""
 
 
-class World:
-    """Everything that a simulation consists of.
+class World(ClusterWorld):
+    """Everything that a simulation of workers consists of.
 
     Args:
         seed: Determines what happens.
@@ -65,14 +66,8 @@ class World:
     """
 
     def __init__(self, seed: int, scenario: Scenario, folder: Path) -> None:
-        self.rnd = random.Random(f"world {seed}")
-        self.loop = SimulatedLoop(random.Random(f"loop {seed}"))
-        seams.World.loop = self.loop
-        asyncio.set_event_loop(self.loop)
-        self.cluster = Cluster(random.Random(f"cluster {seed}"), self.after, lambda: int(self.now() * 1000))
-        self.network = Network(self.loop, random.Random(f"network {seed}"), self.cluster)
+        super().__init__(seed)
         self.network.distance_s = scenario.distance_s
-        self.network.install()
         if scenario.bytes_per_s:
             self.limit_bytes(self.cluster.nodes, scenario.bytes_per_s)
             self.cluster.bytes_scale = BYTES_SCALE
@@ -90,8 +85,7 @@ class World:
         self.scenario, self._folder = scenario, folder
         self.stages = scenario.stages
         self._plans = read_plan(scenario.config), read_plan(scenario.changed_config)
-        servers = ",".join(f"node{node}:9092" for node in self.cluster.nodes)
-        variables = {"kafka_bootstrap_servers": servers, "partitions": PARTITIONS, **scenario.variables}
+        variables = {"kafka_bootstrap_servers": self.servers, "partitions": PARTITIONS, **scenario.variables}
         # Below the default, so that some of the freezes outlast it.
         self.settings = Settings(transaction_timeout_s=20.0, **variables)
         self.application = application_id(self.settings.topic_prefix, self.stages)
@@ -108,9 +102,10 @@ class World:
         """Called with the names of a stage and of its method, and with the records, before the stage works; can raise.
 
         Returns the share of the work after which the stage raises; None: it does not raise."""
-        self.replays = Replays(self.loop, self.settings, self._forget, self.tell)
+        self.replays = Replays(self.loop, self.settings, self.forget, self.tell)
         files = scenario.config, scenario.changed_config
-        self.pushes = ConfigPushes(self.cluster, self.settings.topics.configs, files, APPS)
+        judged = JUDGED if scenario.certified else None
+        self.pushes = ConfigPushes(self.cluster, self.settings.topics.configs, files, APPS, judged)
         self.settled: dict[int, int] = {}
         """By partition, the offset of `sessions` from which on the last pushed config counts."""
         self.upgraded: set[str] = set()
@@ -125,28 +120,10 @@ class World:
         """Seconds by which the clocks of machines are ahead, also of the processes that start there later."""
         self.changed: set[str] = set()
         """The names of the workers that start with the changed config."""
-        self.gone: set[str] = set()
-        """The names of the workers that do not start again."""
         self.away: dict[str, float] = {}
         """By the name of a worker that starts again after a long time, when it has done so and has settled, by the loop."""
         self.letters_before_the_last_replay: int | None = None
         """Number of records in the topic of the dead letters before the replay that nothing disturbs."""
-        self.restarts = True
-        """Whether workers that end start again."""
-        self.story: list[str] = []
-        """What has happened, one line each."""
-
-    def now(self) -> float:
-        """Returns the time of the world in seconds since 1970."""
-        return START_S + self.loop.time()
-
-    def after(self, seconds: float, what: Callable[[], object]) -> asyncio.TimerHandle:
-        """Calls a function later, outside all processes."""
-        return self.loop.call_later(seconds, what, context=Context())
-
-    def tell(self, line: str) -> None:
-        """Adds a line to the story."""
-        self.story.append(f"{self.loop.time():9.3f} s  {line}")
 
     # Workers
 
@@ -182,7 +159,7 @@ class World:
     def _ended(self, worker: SimulatedWorker) -> None:
         process = worker.process
         self.tell(f"{process.name} ends with code {process.exit_code}")
-        self._forget(process)
+        self.forget(process)
         self.disk(process.name).crash()
         if self.restarts:
             self.after(self.rnd.uniform(0.2, 4.0), partial(self._restart, process.name))
@@ -192,16 +169,6 @@ class World:
     def _restart(self, name: str) -> None:
         if name not in self.gone and not self.workers[name].process.alive:
             self.start(name)
-
-    def _forget(self, process: Process) -> None:
-        for link in [link for link in self.network.links if link.process is process]:
-            link.broken = True
-        self.network.forget(process)
-
-    def end(self, worker: SimulatedWorker) -> None:
-        """Kills a worker, which does not start again."""
-        self.gone.add(worker.process.name)
-        self.workers[worker.process.name].process.end(-9)
 
     def send_away(self, worker: SimulatedWorker, for_s: float, *, stops: bool) -> None:
         """Ends a worker, lets it start again later with the disk that it has now, and lets the cluster compact its logs.

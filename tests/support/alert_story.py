@@ -37,13 +37,19 @@ def score(number: int, minute: float, passed: bool | None, **changes: object) ->
     return Score.model_validate(fields | changes)
 
 
-def story() -> list[Score]:
-    """Three days of two apps, one of which is bad on the second day; some sessions come again, and some are revised."""
-    random = Random(3)
+def story(seed: int = 3, *, begins: int = 1_500, lasts: int = 900) -> list[Score]:
+    """Three days of two apps, one of which is bad for a time; some sessions come again, and some are revised.
+
+    Args:
+        seed: Draws which sessions pass.
+        begins: When the app becomes bad, in minutes since the beginning.
+        lasts: For how many minutes it is bad.
+    """
+    random = Random(seed)
     found = []
     for number in range(3 * 24 * 12):
         minute = number * 5
-        bad = 1_500 <= minute < 2_400
+        bad = begins <= minute < begins + lasts
         for app in ("shop", "bank"):
             passed = random.random() < (0.2 if bad and app == "shop" else 0.95)
             version = "2" if bad else "1"

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from tests.support.certificates import certificate_of, drawn_certificates
 from tests.support.ledger import PRODUCTION
 
 from traceweir.schemas.pushed_config import ENVELOPE, PushedConfig
@@ -19,6 +20,8 @@ Document = dict[str, Any]
 
 ALL = "*"
 TRAJECTORY, ADDED = "tool_trajectory_avg_score", "completeness"
+MODELS = "openai/judge", "openai/judge", "openai/newer-judge"
+"""The judges of pushed configs: two of three times the same."""
 
 
 class Push(NamedTuple):
@@ -49,11 +52,12 @@ class Pushes:
     Args:
         file: The config file of the workers; each pushed config changes some options of it.
         apps: The apps of the load: a push is for all sessions or an app, in all environments or in production.
+        judged: The criterion whose judge gets certificates and loses them; None: none does.
     """
 
-    def __init__(self, file: Document, apps: Sequence[str]) -> None:
+    def __init__(self, file: Document, apps: Sequence[str], judged: str | None = None) -> None:
         in_production = [f"{each}@{PRODUCTION}" for each in (ALL, *apps)]
-        self._file, self._selectors = file, (ALL, ALL, *apps, *in_production)
+        self._file, self._selectors, self._judged = file, (ALL, ALL, *apps, *in_production), judged
         self.versions: dict[str, list[Document | None]] = defaultdict(list)
         """The configs of the versions of each selector; None: a withdrawal."""
         self._number = 0
@@ -67,7 +71,26 @@ class Pushes:
             return Push(f"the config of {selector} is withdrawn", selector, None)
         if former and rnd.random() < 0.25:
             return Push(f"the config of {selector} is rolled back", selector, rnd.choice(former))
-        return Push(f"a config for {selector} is pushed", selector, self._config(rnd))
+        return Push(f"a config for {selector} is pushed", selector, self._config(rnd, known[-1:]))
+
+    def draw_of_certificates(self, rnd: random.Random) -> Push:
+        """Returns a config in effect with or without a certificate of its judge, as `traceweir trust` pushes it.
+
+        If no config requires one, the push is any other.
+        """
+        in_effect = {name: known[-1] for name, known in self.versions.items() if known}
+        places = [name for name, config in in_effect.items() if config and config["gate"].get("require_certified")]
+        if not places or self._judged is None:
+            return self.draw(rnd)
+        selector = rnd.choice(sorted(places))
+        config = in_effect[selector] or {}
+        given = config["gate"]["certificates"]
+        rest = [each for each in given if each["criterion"] != self._judged]
+        withdraws = rest != given and rnd.random() < 0.5
+        what = "withdrawn" if withdraws else "pushed"
+        new = rest if withdraws else [*rest, certificate_of(config, self._judged)]
+        gate = {**config["gate"], "certificates": new}
+        return Push(f"the certificate of the judge of {selector} is {what}", selector, {**config, "gate": gate})
 
     def draw_the_last(self, rnd: random.Random) -> list[Push]:
         """Returns pushes after which each session has another config: no specific one covers it any more."""
@@ -119,7 +142,7 @@ class Pushes:
         )
         return Refusal(*rnd.choice(kinds))
 
-    def _config(self, rnd: random.Random) -> Document:
+    def _config(self, rnd: random.Random, former: Sequence[Document | None] = ()) -> Document:
         criteria, gate = dict(self._file["criteria"]), dict(self._file["gate"])
         criteria[TRAJECTORY] = {
             "threshold": rnd.choice((0.3, 0.5, 0.9)),
@@ -131,7 +154,29 @@ class Pushes:
             criteria[ADDED] = rnd.choice((0.2, 0.5))
         gate["threshold"] = rnd.choice((0.5, 0.65, 0.8))
         gate["required"] = rnd.choice(([], [TRAJECTORY]))
-        return {**self._file, "criteria": criteria, "gate": gate}
+        config = {**self._file, "criteria": criteria, "gate": gate}
+        if self._judged is not None and self._judged in criteria:
+            return self._judging(config, self._judged, former, rnd)
+        gate.pop("require_certified", None)  # a gate that requires no judge cannot ask for certificates
+        gate.pop("certificates", None)
+        return config
+
+    def _judging(
+        self, config: Document, judged: str, former: Sequence[Document | None], rnd: random.Random
+    ) -> Document:
+        """Changes the judge of a config, and what the gate requires of it; certificates can be those of the former judge."""
+        options = config["criteria"][judged]["judge_model_options"] | {"judge_model": rnd.choice(MODELS)}
+        changed = {"threshold": rnd.choice((0.5, 0.5, 0.4)), "judge_model_options": options}
+        config["criteria"][judged] = config["criteria"][judged] | changed
+        gate = config["gate"]
+        # Few traces reach a higher one, and the judge would decide on none.
+        gate["threshold"] = rnd.choice((0.3, 0.5, 0.65))
+        if rnd.random() < 0.8:
+            gate["required"] = [*gate["required"], judged]
+        gate["require_certified"] = judged in gate["required"] and rnd.random() < 0.9
+        known = [each["gate"].get("certificates", []) for each in (*former, self._file) if each is not None]
+        gate["certificates"] = known[0] if rnd.random() < 0.4 else drawn_certificates(config, judged, rnd)
+        return config
 
     def _pushed(self, config: Document | None, number: int, envelope: int = ENVELOPE) -> bytes:
         document = {

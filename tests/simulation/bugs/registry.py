@@ -9,17 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from tests.simulation import seams
-from tests.simulation.world import World
+from tests.simulation.scenario import Scenario
 
 from traceweir.streams.worker.runtime.checkpoint import Checkpoints
 
-Bug = Callable[[World], None]
+Bug = Callable[[Any], None]
 BUGS: dict[str, Bug] = {}
 """All bugs by name, once the modules beside this one are imported."""
 
 
 OF_HIGHER_SEEDS: set[str] = set()
 """The names of the bugs that only a seed with pushed configs, distant or slow nodes or wrong clocks can find."""
+
+NEEDED: dict[str, Callable[[Scenario], bool]] = {}
+"""For bugs that few of these seeds can find: whether the scenario of a seed can."""
 
 MISTAKES = AttributeError, NameError, TypeError
 """What a patch raises that does not fit the product any more."""
@@ -33,6 +36,16 @@ def bug(work: Bug) -> Bug:
     """Adds a bug under the name of its function."""
     BUGS[work.__name__] = work
     return work
+
+
+def bug_of(holds: Callable[[Scenario], bool]) -> Callable[[Bug], Bug]:
+    """Adds a bug that only some of the higher seeds can find: those for whose scenario `holds` returns true."""
+
+    def add(work: Bug) -> Bug:
+        NEEDED[work.__name__] = holds
+        return bug_of_higher_seeds(work)
+
+    return add
 
 
 def bug_of_higher_seeds(work: Bug) -> Bug:
@@ -53,8 +66,8 @@ def put(owner: Any, name: str, new: Any) -> None:
     seams.put(owner, name, _watched(new, part) if inspect.isfunction(new) else new)
 
 
-def install(name: str, world: World) -> None:
-    """Puts a bug into the worker."""
+def install(name: str, world: Any) -> None:
+    """Puts a bug into the worker, or into the watch."""
     report_end = Checkpoints.report_end
 
     def report(self: Any, error: BaseException) -> None:

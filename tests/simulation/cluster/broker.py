@@ -40,12 +40,14 @@ VERSIONS: dict[int, tuple[int, int]] = {
     24: (0, 0),
     25: (0, 0),
     26: (0, 0),
-    28: (0, 0),
+    28: (0, 3),
 }
 """Lowest and highest version of each request that aiokafka can ask Kafka 4 for, by the key of the request."""
 UNKNOWN_TOPIC, LEADER_NOT_AVAILABLE, NOT_LEADER, COORDINATOR_NOT_AVAILABLE = 3, 5, 6, 15
 NOT_COORDINATOR, NOT_ENOUGH_REPLICAS = 16, 19
 GROUP, TRANSACTION = 0, 1
+NAMES_MEMBERS = 3
+"""The version of TxnOffsetCommit that names the member of the group."""
 _PRODUCER, _PRODUCER_AT = struct.Struct(">qh"), 43
 """Id and epoch of the producer in a batch."""
 
@@ -260,14 +262,12 @@ class Cluster:
             error = self.transactions.accepts_offsets(
                 request.transactional_id, request.producer_id, request.producer_epoch, request.group_id
             )
+        if not error and request.API_VERSION >= NAMES_MEMBERS:
+            error = self.group(request.group_id).refuses(request.member_id, request.generation_id)
         if not error:
-            offsets = {(topic, number): offset for topic, each in request.topics for number, offset, _ in each}
+            offsets = {(topic, number): offset for topic, each, *_ in request.topics for number, offset, *_ in each}
             self.group(request.group_id).commit_in_transaction(request.producer_id, offsets)
-        answer(
-            request.RESPONSE_TYPE(
-                0, [(topic, [(number, error) for number, *_ in each]) for topic, each in request.topics]
-            )
-        )
+        answer(_offsets_answer(request, error))
 
     def _end_transaction(self, node: int, request: Any, answer: Answer) -> None:
         if self.node_of(TRANSACTION, request.transactional_id) != node:
@@ -458,6 +458,13 @@ class Cluster:
         answer(request.RESPONSE_TYPE(0, topics, 0))
 
 
+def _offsets_answer(request: Any, error: int) -> Any:
+    """Returns the answer to offsets in a transaction; in its newer form each part ends with tags."""
+    tags: tuple[Any, ...] = ({},) if request.API_VERSION >= NAMES_MEMBERS else ()
+    topics = [(topic, [(place[0], error, *tags) for place in found], *tags) for topic, found, *_ in request.topics]
+    return request.RESPONSE_TYPE(0, topics, *tags)
+
+
 def refusal(request: Any, error: int) -> Any:
     """Returns the answer of a node that cannot do what it is asked for now."""
     response = request.RESPONSE_TYPE
@@ -470,7 +477,7 @@ def refusal(request: Any, error: int) -> Any:
         case 24:
             return response(0, [(topic, [(number, error) for number in numbers]) for topic, numbers in request.topics])
         case 28:
-            return response(0, [(topic, [(each[0], error) for each in found]) for topic, found in request.topics])
+            return _offsets_answer(request, error)
         case 11:
             return response(0, error, -1, "", "", request.member_id, [])
         case 14:

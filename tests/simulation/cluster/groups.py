@@ -288,6 +288,10 @@ class Group:
         self.offsets |= offsets
         return NO_ERROR
 
+    def refuses(self, name: str, generation: int) -> int:
+        """Returns an error code for offsets that a member commits in a transaction."""
+        return self._check(name, generation)
+
     def commit_in_transaction(self, producer: int, offsets: dict[Place, int]) -> None:
         """Keeps offsets until the transaction of their producer ends."""
         self._pending[producer] |= offsets

@@ -16,8 +16,9 @@ from tests.simulation.faults import (  # noqa: F401  # they add theirs
     of_stages,
     of_the_cluster,
 )
-from tests.simulation.faults.registry import NEEDS, ONLY, SHARES, Stumble
-from tests.simulation.worker import SimulatedWorker
+from tests.simulation.faults.registry import NEEDS, OF_WATCHES, ONLY, SHARES, Fault, Stumble
+from tests.simulation.scenario import Scenario
+from tests.simulation.watch_world import WatchWorld
 from tests.simulation.world import World
 
 
@@ -40,8 +41,10 @@ class Faults:
         without: The numbers of faults that are not played. The others stay the same.
     """
 
-    def __init__(self, world: World, seed: int, without: Collection[int] = ()) -> None:
-        self.world, self._seed, self._without = world, seed, without
+    def __init__(self, world: World | WatchWorld, seed: int, without: Collection[int] = ()) -> None:
+        # The faults of a world of watches use only what both kinds of worlds have.
+        self.world: Any = world
+        self._seed, self._without = seed, without
         self.rnd = random.Random(seed)
         self.counts: Counter[str] = Counter()
         """Number of faults that have happened, by kind."""
@@ -51,17 +54,13 @@ class Faults:
         """Whether no fault happens any more."""
         self._ambushes: list[Ambush] = []
         scenario = world.scenario
-        self._shares = {
-            work: share
-            for work, share in SHARES.items()
-            if scenario.kind in ONLY.get(work, (scenario.kind,))
-            and (work not in NEEDS or getattr(scenario, NEEDS[work]))
-        }
+        self._shares = {work: share for work, share in SHARES.items() if _is_possible(work, scenario)}
         world.network.before_message = self._message
         world.cluster.refuse = self._refuses
-        world.stumble = self._stumble
-        world.scorers.answered_twice = lambda: self.note("scorer answers twice", "a scoring process answers twice")
-        world.models.failed = lambda way: self.counts.update(["judge gives no verdict"])
+        if isinstance(world, World):
+            world.stumble = self._stumble
+            world.scorers.answered_twice = lambda: self.note("scorer answers twice", "a scoring process answers twice")
+            world.models.failed = lambda way: self.counts.update(["judge gives no verdict"])
 
     def play(self, number: int) -> None:
         """Draws the fault of a number and plays it."""
@@ -84,8 +83,8 @@ class Faults:
         self.counts[kind] += 1
         self.world.tell(line)
 
-    def worker(self) -> SimulatedWorker | None:
-        """Draws a worker that is alive; returns None if there is none."""
+    def worker(self) -> Any:
+        """Draws a worker, or a watch, that is alive; returns None if there is none."""
         living = [each for each in self.world.workers.values() if each.process.alive]
         return self.rnd.choice(living) if living else None
 
@@ -133,3 +132,10 @@ class Faults:
                 self.note("stage raises", f"the stage {stage} raises in {method}{done}")
                 return share
         return None
+
+
+def _is_possible(work: Fault, scenario: Scenario) -> bool:
+    if scenario.kind == "alerts":
+        return work in OF_WATCHES
+    possible = scenario.kind in ONLY.get(work, (scenario.kind,))
+    return possible and (work not in NEEDS or getattr(scenario, NEEDS[work]))

@@ -11,6 +11,12 @@ def push(f: Acts) -> None:
     f.note("config pushed", f.world.pushes.push(f.rnd))
 
 
+@fault(4.0, only=("judged",), needs="certified")
+def push_certificate(f: Acts) -> None:
+    """Someone certifies the judge of a config in effect, or withdraws its certificate."""
+    f.note("certificate pushed", f.world.pushes.push(f.rnd, certificates=True))
+
+
 @fault(1.0, only=("records", "judged"), needs="pushes")
 def refused_config(f: Acts) -> None:
     """A program writes a record that is no config to the topic of configs."""

@@ -17,6 +17,7 @@ _SCORERS = str(Path(runner.__file__).parents[1])
 NAMES = {0: "Produce", 22: "InitProducerId", 24: "AddPartitionsToTxn", 25: "AddOffsetsToTxn", 26: "EndTxn"}
 NAMES |= {28: "TxnOffsetCommit", 1: "Fetch", 11: "JoinGroup", 14: "SyncGroup", 2: "ListOffsets", 9: "OffsetFetch"}
 """The requests at which a process can die or a connection can break, by their keys."""
+OF_TRANSACTIONS = (0, 22, 24, 25, 26, 28)
 MOST_WORKERS = 4
 WRONG_BY_S = (3_600.0, 43_200.0)
 """By how much a wrong clock is ahead or behind, in seconds."""
@@ -24,7 +25,7 @@ WRONG_FOR_S = (3.0, 20.0, None, None)
 """For how long a clock is wrong, in seconds; None: until the last fault. A worker compares its clock each minute."""
 
 
-@fault(1.0)
+@fault(1.0, of_watches=True)
 def kill(f: Acts) -> None:
     """A worker ends at once."""
     worker = f.worker()
@@ -33,7 +34,7 @@ def kill(f: Acts) -> None:
         worker.process.end(-9)
 
 
-@fault(3.0)
+@fault(3.0, of_watches=True)
 def kill_at_a_step(f: Acts) -> None:
     """A process ends when it sends a request, or just before it gets an answer."""
     key, at_answer = f.rnd.choice([*NAMES]), f.rnd.random() < 0.5
@@ -66,7 +67,7 @@ def kill_at_a_write(f: Acts) -> None:
     disk.ends_in, disk.end = f.rnd.randint(0, 6), end
 
 
-@fault(1.5)
+@fault(1.5, of_watches=True)
 def freeze(f: Acts) -> None:
     """A worker stands still with all its threads, as after SIGSTOP."""
     worker, world = f.worker(), f.world
@@ -78,7 +79,24 @@ def freeze(f: Acts) -> None:
     world.after(for_s, lambda: world.loop.resume(worker.process))
 
 
-@fault(1.0)
+@fault(4.0, only=("alerts",), of_watches=True)
+def freeze_at_a_step(f: Acts) -> None:
+    """A process stands still when it sends a request of a transaction, or just before it gets the answer."""
+    key, at_answer, world = f.rnd.choice(OF_TRANSACTIONS), f.rnd.random() < 0.5, f.world
+    for_s = f.rnd.choice((7.0, 11.0, 25.0)) * f.rnd.uniform(0.9, 1.3)
+
+    def strike(link: Link) -> None:
+        process = link.process
+        if process is not None and process.alive and not process.frozen:
+            moment = "before the answer to" if at_answer else "with its request"
+            f.note("frozen at a step", f"{process.name} is frozen {moment} {NAMES[key]} for {for_s:.1f} s")
+            process.frozen = True
+            world.after(for_s, lambda: world.loop.resume(process))
+
+    f.wait_for(key, strike, at_answer=at_answer, within=6)
+
+
+@fault(1.0, of_watches=True)
 def block(f: Acts) -> None:
     """Code of a worker computes: its event loop stands still, and the thread of its consumer goes on."""
     worker, world = f.worker(), f.world
@@ -90,7 +108,7 @@ def block(f: Acts) -> None:
     world.after(for_s, lambda: world.loop.unblock(worker.process))
 
 
-@fault(0.7)
+@fault(0.7, of_watches=True)
 def terminate(f: Acts) -> None:
     """A worker gets SIGTERM."""
     worker = f.worker()
@@ -99,7 +117,7 @@ def terminate(f: Acts) -> None:
         worker.terminate()
 
 
-@fault(0.4)
+@fault(0.4, of_watches=True)
 def scale(f: Acts) -> None:
     """Another worker starts."""
     name = f"w{len(f.world.workers) + 1}"
@@ -108,7 +126,7 @@ def scale(f: Acts) -> None:
         f.world.start(name)
 
 
-@fault(0.7)
+@fault(0.7, of_watches=True)
 def twin(f: Acts) -> None:
     """A second process of a worker runs for some seconds, as when an orchestrator replaces a node that it cannot reach."""
     worker, world = f.worker(), f.world
@@ -120,7 +138,7 @@ def twin(f: Acts) -> None:
     world.after(for_s, lambda: world.end(second))
 
 
-@fault(1.0)
+@fault(1.0, of_watches=True)
 def rebalance_again(f: Acts) -> None:
     """While the group rebalances, another worker joins or leaves it."""
     key, at_answer = f.rnd.choice((11, 14)), f.rnd.random() < 0.5
@@ -206,7 +224,7 @@ def fail_a_write(f: Acts) -> None:
         disk.failed = lambda: f.note("disk full at a write", f"a write of {name} fails")
 
 
-@fault(0.5)
+@fault(0.5, of_watches=True)
 def jump(f: Acts) -> None:
     """The clock of a worker jumps."""
     worker = f.worker()

@@ -21,7 +21,7 @@ REFUSALS: dict[int, tuple[int, ...]] = {
 node (16), or ends another transaction (51); the producer is unknown (59), which older brokers answer."""
 
 
-@fault(1.0)
+@fault(1.0, of_watches=True)
 def stop_node(f: Acts) -> None:
     """A node is away for some seconds."""
     cluster, world = f.world.cluster, f.world
@@ -35,21 +35,21 @@ def stop_node(f: Acts) -> None:
     world.after(for_s, lambda: cluster.start_node(node))
 
 
-@fault(1.0)
+@fault(1.0, of_watches=True)
 def move_leaders(f: Acts) -> None:
     """Partitions get other leaders."""
     f.note("leaders moved", "partitions get other leaders")
     f.world.cluster.move_leaders()
 
 
-@fault(1.0)
+@fault(1.0, of_watches=True)
 def move_coordinators(f: Acts) -> None:
     """Groups and transactions get other coordinators."""
     f.note("coordinators moved", "groups and transactions get other coordinators")
     f.world.cluster.move_coordinators()
 
 
-@fault(1.5)
+@fault(1.5, of_watches=True)
 def cut(f: Acts) -> None:
     """Messages of one direction wait."""
     worker, world = f.worker(), f.world
@@ -62,7 +62,7 @@ def cut(f: Acts) -> None:
     world.network.cut(worker.process, node, to_node=to_node, for_s=for_s)
 
 
-@fault(3.0)
+@fault(3.0, of_watches=True)
 def break_at_a_step(f: Acts) -> None:
     """A connection breaks with a request, or before its answer."""
     key, at_answer = f.rnd.choice([*NAMES]), f.rnd.random() < 0.7
@@ -76,7 +76,7 @@ def break_at_a_step(f: Acts) -> None:
     f.wait_for(key, strike, at_answer=at_answer, within=12)
 
 
-@fault(0.7)
+@fault(0.7, of_watches=True)
 def answer_twice(f: Acts) -> None:
     """A node answers a request twice. The client finds that the second answer belongs to no request, and disconnects."""
     key = f.rnd.choice([*NAMES])
@@ -89,14 +89,14 @@ def answer_twice(f: Acts) -> None:
     f.wait_for(key, strike, at_answer=True, within=12)
 
 
-@fault(2.0)
+@fault(2.0, of_watches=True)
 def refuse(f: Acts) -> None:
     """The next request of a kind is answered with an error."""
     key = f.rnd.choice([*REFUSALS])
     f.refusals.append((key, f.rnd.choice(REFUSALS[key])))
 
 
-@fault(0.7)
+@fault(0.7, of_watches=True)
 def slow(f: Acts) -> None:
     """All messages take longer, and so do threads, scorings and writes to disks."""
     world = f.world
@@ -106,7 +106,7 @@ def slow(f: Acts) -> None:
     world.after(for_s, lambda: world.slow_down(1.0))
 
 
-@fault(0.7)
+@fault(0.7, of_watches=True)
 def throttle(f: Acts) -> None:
     """A node delays the requests of each connection, because of a quota."""
     cluster = f.world.cluster
@@ -126,7 +126,7 @@ def take_few_bytes(f: Acts) -> None:
     world.after(for_s, lambda: world.limit_bytes([node], each_s))
 
 
-@fault(0.7)
+@fault(0.7, of_watches=True)
 def fetch_in_parts(f: Acts) -> None:
     """Fetches answer with less than was asked for, and cut the last batch."""
     cluster, for_s = f.world.cluster, f.rnd.uniform(1, 6)
@@ -143,7 +143,7 @@ def delete_old_records(f: Acts) -> None:
         f.note("retention", f"{count} consumed records are deleted")
 
 
-@fault(0.7)
+@fault(0.7, of_watches=True)
 def compact(f: Acts) -> None:
     """The changelog is compacted."""
     count = f.world.compact()
@@ -151,7 +151,7 @@ def compact(f: Acts) -> None:
         f.note("compaction", f"{count} rows of the changelog are compacted away")
 
 
-@fault(0.7)
+@fault(0.7, of_watches=True)
 def forget_producers(f: Acts) -> None:
     """The partitions forget the sequence numbers of producers without an open transaction."""
     f.note("producers forgotten", "the partitions forget their producers")
@@ -159,7 +159,7 @@ def forget_producers(f: Acts) -> None:
         log.forget_producers()
 
 
-@fault(0.3)
+@fault(0.3, of_watches=True)
 def forget_transactional_ids(f: Acts) -> None:
     """The coordinator of transactions forgets the ids without an open transaction."""
     f.note("transactional ids expired", "transactional ids without an open transaction expire")

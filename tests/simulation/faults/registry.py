@@ -59,17 +59,30 @@ SHARES: dict[Fault, float] = {}
 """How often each fault is drawn, relative to the others, once the modules beside this one are imported."""
 ONLY: dict[Fault, Collection[str]] = {}
 """The kinds of scenarios in which a fault is possible, for those that are not possible in all."""
+OF_WATCHES: set[Fault] = set()
+"""The faults that are possible where the processes watch scores."""
 NEEDS: dict[Fault, str] = {}
 """For faults that are possible in some scenarios only, the field of `Scenario` that says whether they are."""
 
 
-def fault(share: float, *, only: Collection[str] = (), needs: str = "") -> Callable[[Fault], Fault]:
-    """Adds a fault to the list."""
+def fault(
+    share: float, *, only: Collection[str] = (), needs: str = "", of_watches: bool = False
+) -> Callable[[Fault], Fault]:
+    """Adds a fault to the list.
+
+    Args:
+        share: How often it is drawn.
+        only: The kinds of scenarios in which it is possible; by default all in which workers run.
+        needs: The field of `Scenario` that must be true.
+        of_watches: Whether it is also possible where the processes watch scores.
+    """
 
     def add(work: Fault) -> Fault:
         SHARES[work] = share
         if only:
             ONLY[work] = only
+        if of_watches:
+            OF_WATCHES.add(work)
         if needs:
             NEEDS[work] = needs
         return work
