@@ -15,6 +15,7 @@ from tests.support.alert_story import replayed, story
 from traceweir.schemas.score import Score
 from traceweir.streams.tools.alerts.alert_watch import AlertWatch
 from traceweir.streams.tools.alerts.open_minutes import QUIET_S
+from traceweir.streams.tools.alerts.state_rows import StateRows
 
 AT_THE_END_WITHIN_S = 300.0
 """Virtual time after the last fault within which all scores must be read."""
@@ -80,13 +81,18 @@ def _state_faults(world: WatchWorld, raised: Sequence[str]) -> list[str]:
         else:
             rows[row.key or b""] = row.value
     watch = AlertWatch()
-    place = watch.load(rows)
+    begins = watch.load(rows).results
+    head = StateRows.of(rows).head
+    read = {} if head is None else head.read
     ends = {
         number: log.end for (topic, number), log in world.cluster.logs.items() if topic == world.settings.topics.results
     }
     found = []
-    if place.results != ends:
-        found.append(f"it has read up to {place.results}, and the topic has {ends}")
+    if read != ends:
+        found.append(f"it has read up to {read}, and the topic has {ends}")
+    # Minutes that are not over are read again.
+    if any(begins[number] > read[number] for number in read):
+        found.append(f"a new owner begins at {begins}, after what was read: {read}")
     if unread := world.unread():
         found.append(f"the offsets of the group are {unread} before the end")
     if (still := [each.alert_id for each in watch.raised]) != raised:

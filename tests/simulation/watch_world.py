@@ -24,6 +24,7 @@ from traceweir.streams.base.stages.partitioner import partition_of
 from traceweir.streams.scoring.configs.alert_records import rule_record
 from traceweir.streams.scoring.configs.records import HOME
 from traceweir.streams.tools.alerts import watcher as watcher_module
+from traceweir.streams.tools.alerts import write_pace
 from traceweir.streams.tools.alerts.state_topic import alerts_group
 from traceweir.streams.tools.alerts.watcher import Watcher
 from traceweir.streams.tools.export import checkpoints
@@ -202,6 +203,6 @@ def _replace_parts() -> None:
     put(bounded_reader, "partition_count", lambda settings, name, error: settings.partitions)
     put(checkpoints, "usable_transactions", lambda settings, *, embedded: True)
     put(request_thread, "threading", SimpleNamespace(Thread=RequestThread))
-    put(watcher_module, "WRITE_EVERY_S", WRITE_EVERY_S)
+    put(write_pace, "WRITE_EVERY_S", WRITE_EVERY_S)
     put(watcher_module, "check_partitions", lambda settings, names: [])
     put(watcher_module, "topic_ids", lambda settings, names: {name: f"simulated/{name}" for name in names})
