@@ -116,11 +116,11 @@ def tables(path: Path, embedder: str = "hashing") -> str:
             *_trajectories(sessions, {}),
             *_trajectories(sessions, {"ignore_args": True}),
         ],
-        "The last answer against the expected outputs": [_scored(sessions, "response_match_score", {})],
+        "The last answer against the expected outputs": [scored(sessions, "response_match_score", {})],
         "Whether one tool was used": [
-            _scored(sessions, "trajectory_single_tool_use", {"tool_name": tool}) for tool in _tools(sessions)
+            scored(sessions, "trajectory_single_tool_use", {"tool_name": tool}) for tool in _tools(sessions)
         ],
-        "Checks without a judge": [_scored(sessions, metric, options, by_question=True) for metric, options in CHECKS],
+        "Checks without a judge": [scored(sessions, metric, options, by_question=True) for metric, options in CHECKS],
         f"Trace value, embedder `{_plain(embedder)}`": _trace_values(records, embedder),
     }
     tasks, successes = len({each.task for each in sessions}), sum(labelled)
@@ -133,7 +133,7 @@ def tables(path: Path, embedder: str = "hashing") -> str:
         lines += ["", f"### {title}", "", HEAD, *(line(row, sessions) for row in rows)]
     lines += ["", "### Pass rates, corrected by rewards", "", RATES_HEAD]
     for metric, options, by_question, threshold in VERDICTS:
-        row = _scored(sessions, metric, options, by_question=by_question)
+        row = scored(sessions, metric, options, by_question=by_question)
         lines.append(rate_line(Verdicts(str(row), threshold, row.values), sessions))
     return "\n".join(lines) + "\n"
 
@@ -162,10 +162,10 @@ def line(row: Row, sessions: Sequence[Labelled]) -> str:
 
 
 def _trajectories(sessions: Sequence[Labelled], more: dict[str, JsonValue]) -> list[Row]:
-    return [_scored(sessions, metric, {**each, **more}) for metric, variants in TRAJECTORY.items() for each in variants]
+    return [scored(sessions, metric, {**each, **more}) for metric, variants in TRAJECTORY.items() for each in variants]
 
 
-def _scored(
+def scored(
     sessions: Sequence[Labelled], metric: str, options: dict[str, JsonValue], *, by_question: bool = False
 ) -> Row:
     """Returns the row of a criterion on every session, computed by the code that workers run.
