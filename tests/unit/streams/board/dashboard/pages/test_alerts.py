@@ -240,3 +240,16 @@ async def test_the_api_answers_with_the_records_page_by_page(site: Site, visit: 
     assert first.json()[0]["onset"].keys() == {"at", "from", "to"}
     assert (await client.get("/api/v1/alerts?state=open")).status_code == 422
     assert "not a place in the list" in (await client.get("/api/v1/alerts?older_than=x")).json()["detail"]
+
+
+async def test_the_page_of_one_alert_says_where_the_change_is(site: Site, visit: Open) -> None:
+    alert = make_alert(by={"app_name": "rail"})
+    send_alerts(site.store, alert, OPEN_ONE)
+    client = visit(site)
+    page = (await client.get("/alerts", params={"alert_id": alert.alert_id})).text
+    [where] = re.findall(r'aria-label="Slices that carry the change">(.*?)</table>', page, re.DOTALL)
+    assert "agent <bdi>rail-agent</bdi>" in where
+    assert "app <bdi>" not in where
+    assert "0 slices" not in page
+    for other in ("/alerts", f"/alerts?alert_id={OPEN_ONE.alert_id}"):
+        assert "Slices that carry the change" not in (await client.get(other)).text

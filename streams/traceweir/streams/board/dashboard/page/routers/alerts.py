@@ -13,6 +13,7 @@ from traceweir.streams.board.dashboard.context import Serving
 from traceweir.streams.board.dashboard.page.alert_view import alert_views
 from traceweir.streams.board.dashboard.page.answers import filters_from, page
 from traceweir.streams.board.dashboard.page.filters import FilterError
+from traceweir.streams.board.store.alert_slices import alert_slices
 from traceweir.streams.board.store.alerts import MAX_ALERTS, AlertPlace, alert_page
 
 ON_A_PAGE = 50
@@ -33,6 +34,8 @@ def show_alerts(request: Request, dashboard: Serving) -> HTMLResponse:
     store = dashboard.store
     opened = None if after is not None else alert_page(store, state="raised", limit=MAX_ALERTS, **wanted)
     ended = alert_page(store, state="resolved", limit=ON_A_PAGE, after=after, **wanted)
+    # Each asks the store some questions, so that only the page of one alert has them.
+    only = [*(opened.alerts if opened is not None else ()), *ended.alerts] if wanted["alert_id"] is not None else []
     return page(
         request,
         "alerts",
@@ -44,6 +47,7 @@ def show_alerts(request: Request, dashboard: Serving) -> HTMLResponse:
         older_than=str(ended.next) if ended.next is not None else None,
         wanted={name: value for name, value in wanted.items() if value is not None},
         rule=DEFAULT_ALERT_RULE,
+        slices=alert_slices(store, only[0], now) if only else None,
     )
 
 
