@@ -8,8 +8,11 @@ from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import orjson
 from tests.browser.conftest import ARGUMENTS
-from tests.support.dashboard_site import Site, served, session_id_of
+from tests.support.dashboard_site import Site, served, session_id_of, session_of
+from tests.support.scaled_criteria import TOPICS, scaled_configs, scaled_scores
+from tests.support.scoring import NOW
 from tests.support.stores import FakeRecord, batch_of, open_store
 
 from traceweir.schemas.dead_letter import DeadLetter, Reason
@@ -31,7 +34,14 @@ VIEWS = {
     "review": "/review?metric=hallucinations_v1&share=0.2&span=7d",
     "trust": "/trust?metric=hallucinations_v1&span=7d",
 }
+SCALED_VIEWS = {
+    "review-number": "/review?metric=mood&share=0.5&span=7d&annotator=kim",
+    "review-category": "/review?metric=topic&share=0.5&span=7d&annotator=kim",
+    "trust-number": "/trust?metric=mood&span=7d",
+    "trust-category": "/trust?metric=topic&span=7d",
+}
 SESSIONS = 900
+SCALED_SESSIONS = 240
 _LETTERS: tuple[tuple[Reason, str], ...] = (
     ("not_json", "the value is not JSON: unexpected end of data: line 1 column 109 (char 108)"),
     ("invalid", "outcome.confidence: Input should be less than or equal to 1 (got 1.5)"),
@@ -54,21 +64,60 @@ def main() -> int:
     FOLDER.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory() as folder, sync_playwright() as driver:
         site = Site(open_store(Path(folder) / "store.duckdb"))
+        scaled = _scaled(Path(folder))
         site.health = HEALTH
         site.add_sessions(SESSIONS)
         site.store.write(batch_of("dead-letters", *(_letter(number) for number in range(len(_LETTERS)))))
         site.store.write(batch_of("labels", *_labels(site)))
         site.now += timedelta(minutes=1)  # a span does not contain its end
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=list(ARGUMENTS))
-        with served(site) as address:
-            for scheme in ("light", "dark"):
-                page = browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme=scheme)
-                for name, view in VIEWS.items():
-                    page.goto(address + view)
-                    page.get_by_text("up to date").wait_for()
-                    page.screenshot(path=FOLDER / f"{name}-{scheme}.png")
+        for shown, views in ((site, VIEWS), (scaled, SCALED_VIEWS)):
+            with served(shown) as address:
+                for scheme in ("light", "dark"):
+                    page = browser.new_page(viewport={"width": 1280, "height": 800}, color_scheme=scheme)
+                    for name, view in views.items():
+                        page.goto(address + view)
+                        page.get_by_text("up to date").wait_for()
+                        page.screenshot(path=FOLDER / f"{name}-{scheme}.png")
         browser.close()
     return 0
+
+
+def _scaled(folder: Path) -> Site:
+    """Returns a dashboard whose judge answers with numbers and categories, and whose people mostly agree with it."""
+    site = Site(open_store(folder / "scaled.duckdb"), now=NOW + timedelta(minutes=1), configs=scaled_configs())
+    site.health = HEALTH
+    labels: list[FakeRecord] = []
+    for number in range(SCALED_SESSIONS):
+        scores = [each.model_copy(update={"judge": "gemini-2.5-flash"}) for each in scaled_scores(number)]
+        site.add(*scores)
+        if number % 2:
+            continue
+        for score in scores:
+            if score.metric == "share":
+                continue
+            answer: dict[str, object] = {"value": round((score.value or 0) + (-0.2 if number % 7 else 0.4))}
+            if score.category is not None:
+                answer = {"category": [*TOPICS][(number + (number % 14 == 6)) % 3]}
+            label = Label.model_validate(
+                {
+                    "label_id": f"{number} {score.metric}",
+                    "subject": {"session_id": score.session_id, "segment": 0, "revision": 0, "level": "session"},
+                    "criterion": score.metric,
+                    "annotator": "ana",
+                    "kind": "review",
+                    "drawn": "random",
+                    "inclusion_probability": 0.5,
+                    "occurred_at": site.now,
+                    **answer,
+                }
+            )
+            labels.append(FakeRecord(label.wire(), len(labels), label.label_id.encode()))
+    sessions = [orjson.dumps(session_of(number, NOW, is_new=False)) for number in range(SCALED_SESSIONS)]
+    site.store.write(batch_of("sessions", *(FakeRecord(each, number) for number, each in enumerate(sessions))))
+    site.store.write(batch_of("labels", *labels))
+    site.now += timedelta(minutes=1)
+    return site
 
 
 def _labels(site: Site) -> list[FakeRecord]:
