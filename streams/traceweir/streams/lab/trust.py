@@ -25,6 +25,10 @@ Subject = tuple[str, int, str, str]
 """Session, segment, level, and the id of the invocation, of the trace, or of the session."""
 
 
+NO_SUCH_SESSION = "the results have no such session"
+"""Why a label is not used whose session has none of the scores that it was joined with."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class LabelledMeasure:
     """What measured a score; scores of different ones are never mixed."""
@@ -181,7 +185,7 @@ def _unusable(label: Label, criteria: set[str], sessions: set[str]) -> str | Non
         return "not drawn at random"
     if label.criterion not in criteria:
         return "the results have no such criterion"
-    return None if label.subject.session_id in sessions else "the results have no such session"
+    return None if label.subject.session_id in sessions else NO_SUCH_SESSION
 
 
 def _on_unit(scores: Iterable[Score], labels: Iterable[Label]) -> bool:

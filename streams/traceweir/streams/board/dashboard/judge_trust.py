@@ -16,7 +16,7 @@ from traceweir.schemas.labels import Label
 from traceweir.streams.board.dashboard.trust_slices import dimensions_of, slices
 from traceweir.streams.board.dashboard.uneven_labels import UnevenLabels, uneven_labels
 from traceweir.streams.board.store.judged import judged_scores
-from traceweir.streams.board.store.labels import given_labels
+from traceweir.streams.board.store.labels import count_given_labels, given_labels
 from traceweir.streams.board.store.selection import Readable, Selection
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def criterion_trust(store: Readable, selection: Selection, half_width: float) ->
         StoreError: the store cannot answer.
     """
     # NumPy and SciPy are imported where they are needed: the other pages do without.
-    from traceweir.streams.lab.trust import joined
+    from traceweir.streams.lab.trust import NO_SUCH_SESSION, joined
 
     criterion = selection.metric or ""
     # A label is given after its session has ended.
@@ -220,6 +220,12 @@ def criterion_trust(store: Readable, selection: Selection, half_width: float) ->
     scores, number = judged_scores(store, selection)
     found = joined(scores, labels)
     groups = sorted(found.groups, key=lambda each: -len(each.scores))
+    unused = dict(found.unused)
+    if (outside := unused.pop(NO_SUCH_SESSION, 0)) > 0:
+        # Here the results are those that were selected, and of many a random part.
+        unused["the session is not among the scores compared here"] = outside
+    if (unread := count_given_labels(store, criterion, selection.since) - len(labels)) > 0:
+        unused[f"not read: only the latest {len(labels):,} labels are, reviews first"] = unread
     return CriterionTrust(
         criterion=criterion,
         since=selection.since,
@@ -244,7 +250,7 @@ def criterion_trust(store: Readable, selection: Selection, half_width: float) ->
         ],
         scores=number,
         compared=len(scores),
-        unused=dict(found.unused),
+        unused=unused,
     )
 
 

@@ -17,6 +17,7 @@ MAX_LABELS = 20_000
 """The most labels that one question reads, the latest first."""
 WAITS = timedelta(days=7)
 """How long a label waits for its session, from when it was written."""
+_OF_CRITERION = "WHERE NOT withdrawn AND criterion = $criterion AND occurred_at >= $since"
 _SCORES = ", ".join(f'"{name}"' for name in KEPT_SCORES.column_names)
 
 Standing = Literal["current", "stale", "replaced", "waiting", "unknown", "not_scored", "unclear"]
@@ -25,10 +26,10 @@ Standing = Literal["current", "stale", "replaced", "waiting", "unknown", "not_sc
 - `current`: the score of the revision that was seen counts now.
 - `stale`: a later revision has replaced it; the label counts again when its annotator confirms it at that revision.
 - `replaced`: the annotator has given a later label of the same subject and criterion.
-- `waiting`: the session, or its revision, is not known yet, and the label came within the last 7 days.
-- `unknown`: the session or the revision did not come within 7 days of the label: it does not exist here, or it was
-  removed before the label came.
-- `not_scored`: the session is known, and has no score of the criterion, as an outcome has none.
+- `waiting`: the session, its segment or its revision is not known yet, and the label came within the last 7 days.
+- `unknown`: it did not come within 7 days of the label: it does not exist here, or it was removed before the label
+  came.
+- `not_scored`: the segment is known, and has no score of the criterion, as an outcome has none.
 - `unclear`: the label does not say which segment or revision was seen, and there are several.
 """
 
@@ -157,7 +158,7 @@ def labels(
         f"SELECT session_id, criterion FROM labels WHERE {conditions} ORDER BY occurred_at DESC, label_id LIMIT {limit}"
     )
     scores = _scores(store, page, given)
-    known = _known_sessions(store, page, given)
+    known = _known_segments(store, page, given)
     latest: set[tuple[Any, ...]] = set()
     joined: list[JudgedLabel] = []
     for row in found:
@@ -168,8 +169,9 @@ def labels(
         segment = next(iter(segments)) if row["segment"] is None and len(segments) == 1 else row["segment"]
         own = (row["annotator"], row["kind"], row["criterion"], *_subject(row), segment)
         waits = row["written_at"] > stored(now - WAITS)
-        absent: Standing = "not_scored" if row["session_id"] in known else "waiting" if waits else "unknown"
-        joined.extend(_joined(row, of_subject, "replaced" if own in latest else None, absent))
+        missing: Standing = "waiting" if waits else "unknown"
+        absent: Standing = "not_scored" if (row["session_id"], row["segment"]) in known else missing
+        joined.extend(_joined(row, of_subject, "replaced" if own in latest else None, absent, missing))
         latest.add(own)
     return joined
 
@@ -186,11 +188,24 @@ def given_labels(store: Readable, criterion: str, since: datetime) -> list[Label
     """
     names = ", ".join(f'"{name}"' for name in LABELS.column_names)
     rows = store.query(
-        f"SELECT {names} FROM labels WHERE NOT withdrawn AND criterion = $criterion AND occurred_at >= $since "
+        f"SELECT {names} FROM labels {_OF_CRITERION} "
         f"ORDER BY kind <> 'review', occurred_at DESC, label_id LIMIT {MAX_LABELS}",
         {"criterion": criterion, "since": stored(since)},
     )
     return [_as_label(row) for row in rows]
+
+
+def count_given_labels(store: Readable, criterion: str, since: datetime) -> int:
+    """Returns the number of labels of which `given_labels` returns at most `MAX_LABELS`.
+
+    Args:
+        store: Answers the question.
+        criterion: The criterion.
+        since: The time.
+    """
+    given = {"criterion": criterion, "since": stored(since)}
+    (row,) = store.query(f"SELECT count(*) AS labels FROM labels {_OF_CRITERION}", given)
+    return int(row["labels"])
 
 
 def labelled_criteria(store: Readable, since: datetime, most: int) -> list[str]:
@@ -237,12 +252,14 @@ def _scores(
     return by_subject
 
 
-def _known_sessions(store: Readable, page: str, given: Mapping[str, Any]) -> set[str]:
+def _known_segments(store: Readable, page: str, given: Mapping[str, Any]) -> set[tuple[str, int | None]]:
+    """Returns the known segments of the labelled sessions; each known session also with None for its segment."""
     found = " UNION ALL ".join(
-        f"SELECT session_id FROM {name} WHERE session_id IN (SELECT session_id FROM ({page}) AS page)"
+        f"SELECT session_id, segment FROM {name} WHERE session_id IN (SELECT session_id FROM ({page}) AS page)"
         for name in ("sessions", "results")
     )
-    return {str(row["session_id"]) for row in store.query(f"SELECT DISTINCT session_id FROM ({found}) AS known", given)}
+    rows = store.query(f"SELECT DISTINCT session_id, segment FROM ({found}) AS known", given)
+    return {(str(row["session_id"]), segment) for row in rows for segment in (row["segment"], None)}
 
 
 def _subject(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -250,7 +267,11 @@ def _subject(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _joined(
-    row: Mapping[str, Any], scores: Sequence[Mapping[str, Any]], fixed: Standing | None, absent: Standing
+    row: Mapping[str, Any],
+    scores: Sequence[Mapping[str, Any]],
+    fixed: Standing | None,
+    absent: Standing,
+    missing: Standing,
 ) -> Iterable[JudgedLabel]:
     """Yields a label beside each result of its subject; once without a score if there is none.
 
@@ -259,6 +280,7 @@ def _joined(
         scores: The scores of its subject and criterion, in each known revision.
         fixed: Its standing, whatever the scores are; None: it depends on them.
         absent: Its standing if there is no score.
+        missing: Its standing if its revision is not known.
     """
     by_result: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for each in scores:
@@ -277,7 +299,7 @@ def _joined(
         elif row["revision"] is not None and row["revision"] < newest["revision"]:
             standing = "stale"
         elif row["revision"] is not None and row["revision"] > newest["revision"]:
-            standing = "waiting" if absent == "waiting" else "unknown"
+            standing = missing
         yield _label(row, fixed or standing, newest["revision"], seen)
 
 

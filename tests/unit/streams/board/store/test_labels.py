@@ -114,10 +114,14 @@ def test_a_retry_of_the_revision_that_was_seen_keeps_a_label_current(store: Stor
     assert found.score.value == 0.9
 
 
-def test_a_revision_that_never_came_has_a_reason(store: Store) -> None:
+@pytest.mark.parametrize("unknown", [{"revision": 7}, {"segment": 1}, {"segment": 1, "revision": 7}])
+def test_a_revision_or_segment_of_a_known_session_is_waited_for_and_then_has_a_reason(
+    unknown: dict[str, int], store: Store
+) -> None:
     score = make_score("a", METRIC, 0.9)
     store.write(scores_batch(score))
-    send(store, label(about(score, revision=7)))
+    send(store, label(about(score, **unknown)))
+    assert standings(store) == ["waiting"]
     assert standings(store, now=NOW + timedelta(days=8)) == ["unknown"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from tests.support.stores import open_store
 from traceweir.streams.board.dashboard.judge_trust import criterion_trust
 from traceweir.streams.board.dashboard.trust_slices import MOST_LABEL_NAMES, SLICED_BY, dimensions_of
 from traceweir.streams.board.store import judged
+from traceweir.streams.board.store import labels as store_labels
 from traceweir.streams.board.store.review import review_point
 from traceweir.streams.board.store.selection import Selection
 from traceweir.streams.cli.main import main
@@ -121,6 +123,18 @@ async def test_what_does_not_count_is_said(tmp_path: Path) -> None:
     assert "not drawn at random" in found.unused
     (of_judge,) = found.judges
     assert (rate_of(of_judge).labels, rate_of(of_judge).unsure) == (1, 1)
+
+
+async def test_labels_that_are_not_read_or_are_of_sessions_elsewhere_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores, labels = story(40, 30)
+    monkeypatch.setattr(store_labels, "MAX_LABELS", 25)
+    store = site_of(tmp_path, scores, labels).store
+    assert criterion_trust(store, SPAN, 0.1).unused == {"not read: only the latest 25 labels are, reviews first": 5}
+    monkeypatch.undo()
+    of_one = criterion_trust(store, replace(SPAN, dimensions={"agent_version": "0"}), 0.1)
+    assert of_one.unused == {"the session is not among the scores compared here": 15}
 
 
 async def test_labels_of_a_part_do_not_stand_for_all(tmp_path: Path, visit: Open) -> None:
