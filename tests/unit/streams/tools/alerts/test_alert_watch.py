@@ -17,7 +17,7 @@ from traceweir.schemas.alert_rule import DEFAULT_ALERT_RULE, AlertRule
 from traceweir.schemas.score import Score
 from traceweir.streams.tools.alerts.alert_watch import AlertWatch
 from traceweir.streams.tools.alerts.open_minutes import QUIET_S
-from traceweir.streams.tools.alerts.state_rows import FORMAT, LogPlace, StateFormatError
+from traceweir.streams.tools.alerts.state_rows import FORMAT, LogPlace, StateFormatError, StateRows
 
 PARTITIONS = 3
 
@@ -360,3 +360,20 @@ def test_a_state_of_another_form_is_refused_with_the_way_out() -> None:
         StateFormatError, match=f"has the format {FORMAT + 1}, and this version of Traceweir reads {FORMAT}"
     ):
         AlertWatch().load({b"head": head})
+
+
+def test_time_goes_on_after_a_restart_by_scores_that_no_rule_uses() -> None:
+    informational = {"metric": "latency", "threshold": None}
+    watch = AlertWatch()
+    watch.add(0, 0, score(0, 10, True, **informational))
+    head = StateRows.of({key: row for key, row in watch.cut(LogPlace({0: 1})).rows if row is not None}).head
+    assert head is not None
+    assert len(head.unused) == 1
+
+    again = AlertWatch()
+    again.load({b"head": head.row()[1]})
+    again.add(0, 1, score(1, 20, True, **informational))
+    again.tick(0.0, {0})
+    found = StateRows.of({key: row for key, row in again.cut(LogPlace({0: 2})).rows if row is not None}).head
+    assert found is not None
+    assert found.closed == head.unused[0]
