@@ -122,11 +122,12 @@ def said(found: Recorded, planted: Planted, sessions: Sequence[tuple[int, int]])
     streams: dict[StreamName, list[WatchedScore]] = {StreamName(name, "session", ()): [] for name in found.names}
     for number, (minute, place) in enumerate(sessions):
         version = "2" if planted.after is not None and minute >= CHANGE else "1"
-        suspects = (version, "gpt-4o", None, "1", "d")
+        suspects = (version, "gpt-4o", None, "1", "m", "d", None)
         for name, passed in zip(streams, found.passed[place].tolist(), strict=True):
             streams[name].append(WatchedScore(BEGIN + minute, f"s{number}", float(passed), suspects))
     alerts: dict[str, list[Alert]] = {name: [] for name in found.names}
-    for each in replay(SortedScores(streams, {}), DEFAULT_ALERT_RULE).alerts:
+    minutes = sorted({BEGIN + minute for minute, _ in sessions})
+    for each in replay(SortedScores(streams, {}, minutes), DEFAULT_ALERT_RULE).alerts:
         alerts[each.stream.metric].append(each)
     return alerts
 

@@ -39,7 +39,7 @@ from traceweir.streams.scoring.judges.litellm_setup import JUDGE_PACKAGES
 from traceweir.streams.worker.kafka.embedded_broker import PARTITIONS, EmbeddedBroker
 from traceweir.streams.worker.kafka.topic_admin import create_topics
 
-READY_WITHIN_S = 120.0
+READY_WITHIN_S = 300.0
 _LOOK_EVERY_S = 0.2
 _QUICK_SESSIONS = {"IDLE_GAP_S": "20", "CLOSE_LINGER_S": "2"}
 """Settings of a trial: a session of an agent that does not end it is scored after 20 seconds of silence."""
@@ -249,7 +249,11 @@ def _addresses(
                     parts[number] = CommandProcess(part.name, part.command, {**part.environment, **ports}, lines)
         _check(parts, lines)
         if time.monotonic() > until:
-            raise PartEndedError(f"the parts did not start within {READY_WITHIN_S:g} s")
+            missing = " and ".join(sorted({"dashboard", "otlp"} - found.keys()))
+            raise PartEndedError(
+                f"{missing} did not start within {READY_WITHIN_S:g} s, so everything ends: its log is above if it has one; "
+                "the machine may be too busy, so end other programs and try again"
+            )
         for line in waiting(lines):
             if line.is_output and line.part in ("dashboard", "otlp"):
                 found[line.part] = orjson.loads(line.text)

@@ -75,10 +75,18 @@ def show_overview(request: Request, dashboard: Serving) -> HTMLResponse:
 
 
 def _total(metrics: Sequence[MetricFigures]) -> dict[str, float | None]:
-    """Returns the pass rate of all criteria with a threshold together, and what the judges of all criteria cost."""
+    """Returns the pass rate of all criteria with a threshold together, and what the judges of all criteria cost.
+
+    Each criterion counts at one level, because a session counts again in each of its invocations: that of sessions, or else
+    the one with most verdicts.
+    """
     criteria = _criteria(metrics)
-    passed = sum(each.passed for each in criteria)
-    failed = sum(each.failed for each in criteria)
+    counted: dict[str, MetricFigures] = {}
+    for each in sorted(criteria, key=lambda each: (each.level == "session", each.passed + each.failed)):
+        if each.passed + each.failed:
+            counted[each.metric] = each
+    passed = sum(each.passed for each in counted.values())
+    failed = sum(each.failed for each in counted.values())
     return {
         "pass_rate": passed / (passed + failed) if passed + failed else None,
         "usd": sum(each.usd for each in criteria),
@@ -87,8 +95,12 @@ def _total(metrics: Sequence[MetricFigures]) -> dict[str, float | None]:
 
 
 def _moved(moves: Mapping[charts.Place, TestedDifference]) -> dict[str, int]:
-    """Returns how many pass rates of criteria are compared with the span before, and how many differ beyond chance."""
-    rates = [each for (name, _), each in moves.items() if each.of == "pass rate" and name not in (GATE, TRACE_VALUE)]
+    """Returns how many pass rates of criteria are tested against the span before, and how many differ beyond chance.
+
+    Rates of invocations are not tested, so they are in no number.
+    """
+    tested = [(name, each) for (name, _), each in moves.items() if each.p_value is not None]
+    rates = [each for name, each in tested if each.of == "pass rate" and name not in (GATE, TRACE_VALUE)]
     return {
         "compared": len(rates),
         "worse": sum(each.differs and each.difference < 0 for each in rates),
