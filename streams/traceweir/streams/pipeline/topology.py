@@ -36,10 +36,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _CONCURRENCY_PER_RETRY = 8
-"""Of each 8 places for sessions that are scored at the same time, 1 is for retries (sessions that are scored again).
-
-Another one is for new sessions. Retries use the other places while no new session needs them.
-"""
+"""Of each 8 sessions that are scored at the same time, at least 1 can be a retry, which is a session that is scored again,
+and at least 1 can be a new session. The other 6 are new sessions, or retries while no new session waits."""
 
 
 @dataclass(frozen=True, slots=True)

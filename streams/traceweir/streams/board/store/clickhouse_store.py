@@ -72,7 +72,7 @@ class ClickHouseStore:
                 self._client.command(statement)
         except (ClickHouseError, OSError) as error:
             raise StoreError(
-                f"{self.name} cannot be opened: {self._told(error)}. Check the address, the user and the database; the database "
+                f"{self.name} cannot be opened: {self._message_of(error)}. Check the address, the user and the database; the database "
                 "must exist"
             ) from None
 
@@ -246,7 +246,7 @@ class ClickHouseStore:
             text, values = translated(sql, parameters or {})
             found = self._client.query(text, parameters=values, settings=SETTINGS)
         except (ClickHouseError, OSError) as error:
-            raise StoreError(f"{self.name} cannot be read: {self._told(error)}") from None
+            raise StoreError(f"{self.name} cannot be read: {self._message_of(error)}") from None
         return [dict(zip(found.column_names, row, strict=True)) for row in found.result_rows]
 
     @contextmanager
@@ -255,7 +255,7 @@ class ClickHouseStore:
             try:
                 yield
             except (ClickHouseError, OSError) as error:
-                raise StoreUnavailableError(f"{self.name} cannot be used now: {self._told(error)}") from None
+                raise StoreUnavailableError(f"{self.name} cannot be used now: {self._message_of(error)}") from None
 
     def _prepare(self) -> Sequence[str]:
         """Creates the tables in an empty database, and returns the statements that bring former tables up to date."""
@@ -342,7 +342,7 @@ class ClickHouseStore:
         found: Sequence[Sequence[Any]] = self._client.query(text, parameters=values, settings=SETTINGS).result_rows
         return found
 
-    def _told(self, error: BaseException) -> str:
+    def _message_of(self, error: BaseException) -> str:
         """Returns the first line of a message of ClickHouse, without the password of the store."""
         text = str(error).splitlines()[0] if str(error) else repr(error)
         return printable(text.replace(self._secret, "***") if self._secret else text, 300)

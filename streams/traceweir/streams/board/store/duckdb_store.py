@@ -222,7 +222,7 @@ class DuckDBStore:
                 names = [column[0] for column in found.description]
                 return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
         except duckdb.Error as error:
-            raise StoreError(f"{self._file} cannot be read: {_told(error)}") from error
+            raise StoreError(f"{self._file} cannot be read: {_message_of(error)}") from error
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -238,7 +238,7 @@ class DuckDBStore:
                         self._connection.rollback()
                     raise
             except duckdb.Error as error:
-                raise StoreUnavailableError(f"{self._file} cannot be written: {_told(error)}") from error
+                raise StoreUnavailableError(f"{self._file} cannot be written: {_message_of(error)}") from error
             except OSError as error:
                 raise StoreUnavailableError(f"{self._file} cannot be written: {error}") from error
 
@@ -453,7 +453,7 @@ def _connect(file: Path) -> Any:
 
 def _cannot_open(file: Path, error: duckdb.Error) -> StoreError:
     return StoreError(
-        f"{file} cannot be opened: {_told(error)}. Make space if its disk is full; otherwise name another file, which is filled "
+        f"{file} cannot be opened: {_message_of(error)}. Make space if its disk is full; otherwise name another file, which is filled "
         "again from the topics"
     )
 
@@ -463,7 +463,7 @@ def _in_utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC).replace(tzinfo=None)
 
 
-def _told(error: duckdb.Error) -> str:
+def _message_of(error: duckdb.Error) -> str:
     """Returns the first line of a message of DuckDB; the lines after it show its own SQL."""
     return printable(str(error).splitlines()[0], 300)
 

@@ -38,10 +38,12 @@ def asked_calls(models: Sequence[ModelCall], *, has_whole_history: bool) -> Iter
     """Yields the calls that the models asked for, those of one answer together, each once."""
     seen: dict[str, list[RequestedCall]] = {}
     asked = [call for model in models for call in model.all_calls]
-    answered = {_told(call) for call in asked}
+    answered = {_content_of(call) for call in asked}
     if has_whole_history and models:
         own = set() if _asks_again(models) else answered
-        yield from _of_history(models[0], lambda call: is_first(call, seen) if call.id else _told(call) not in own)
+        yield from _of_history(
+            models[0], lambda call: is_first(call, seen) if call.id else _content_of(call) not in own
+        )
     # What an agent that goes on with a former invocation begins with belongs to that.
     known = {call.id for call in asked}
     known |= {call.id for message in (models[0].inputs if models else ()) for call in message.calls}
@@ -52,7 +54,7 @@ def asked_calls(models: Sequence[ModelCall], *, has_whole_history: bool) -> Iter
             lambda call: (
                 call.id not in known
                 and bool(call.id)
-                and answered.isdisjoint({_told(call), (call.name, None)})
+                and answered.isdisjoint({_content_of(call), (call.name, None)})
                 and is_first(call, seen)
             ),
         )
@@ -125,10 +127,10 @@ def answered_before(model: ModelCall) -> Iterator[AskedCall]:
 
 
 def _was_read(call: RequestedCall, model: ModelCall) -> bool:
-    return any(_told(call) == _told(each) for message in model.inputs for each in message.calls)
+    return any(_content_of(call) == _content_of(each) for message in model.inputs for each in message.calls)
 
 
-def _told(call: RequestedCall) -> tuple[str, bytes | None]:
+def _content_of(call: RequestedCall) -> tuple[str, bytes | None]:
     """Returns the name and the arguments of a call, by which a call without an id is recognised."""
     return call.name, args_text(call.args)
 

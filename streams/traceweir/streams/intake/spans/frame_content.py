@@ -34,7 +34,7 @@ _AGENT_TEXTS = SourceTable(sources_of(lambda each: each.agent_texts))
 
 def question_on(node: Node) -> str:
     """Returns the question that a span tells; empty if it tells none."""
-    if found := _told(node.span, _QUESTIONS):
+    if found := _text_in(node.span, _QUESTIONS):
         return found
     if _INPUT in node.span.attributes or (node.kind == "workflow" and node.span.events):
         return newest_user_text(input_messages(node.span))
@@ -43,9 +43,9 @@ def question_on(node: Node) -> str:
 
 def answer_on(node: Node) -> str:
     """Returns the answer that a span tells outside of messages; empty if it tells none."""
-    found = _told(node.span, _ANSWERS)
-    found = found or (_told(node.span, _AGENT_TEXTS) if node.kind == "agent" else "")
-    return found or _told(node.span, _LAST_ANSWERS)
+    found = _text_in(node.span, _ANSWERS)
+    found = found or (_text_in(node.span, _AGENT_TEXTS) if node.kind == "agent" else "")
+    return found or _text_in(node.span, _LAST_ANSWERS)
 
 
 def last_message_on(node: Node) -> str:
@@ -96,7 +96,7 @@ def finish_on(node: Node) -> str:
     return ""
 
 
-def _told(span: Span, sources: SourceTable) -> str:
+def _text_in(span: Span, sources: SourceTable) -> str:
     text: str
     for text in sources.read_all(span):
         # JSON of nothing, as of a function that returns nothing.

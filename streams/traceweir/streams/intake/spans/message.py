@@ -56,7 +56,7 @@ def is_first(call: RequestedCall, calls_by_id: dict[str, list[RequestedCall]]) -
 
     Args:
         call: The call.
-        calls_by_id: The different calls that were told, by their ids.
+        calls_by_id: The different calls so far, by their ids.
     """
     same_id = calls_by_id.setdefault(call.id, [])
     if any(not differs(each, call) for each in same_id[-_MAX_COMPARED:]):
@@ -104,7 +104,7 @@ class SpanMessage:
     """Whether the texts are pieces of one text, of which some have citations, as Anthropic writes it."""
     said_before_results: int = 0
     """Number of the texts that stand before the last result of a tool that the provider ran."""
-    _told: dict[str, list[RequestedCall]] = field(default_factory=dict, compare=False, repr=False)
+    _known_calls: dict[str, list[RequestedCall]] = field(default_factory=dict, compare=False, repr=False)
 
     def add_text(self, text: str) -> None:
         """Adds a text; one that is nothing but a data URL is a part that is no text."""
@@ -115,7 +115,7 @@ class SpanMessage:
 
     def add_call(self, call: RequestedCall) -> None:
         """Adds a call, unless the message tells it already: a call with its id that has no other content."""
-        if not call.id or is_first(call, self._told):
+        if not call.id or is_first(call, self._known_calls):
             self.calls.append(call)
 
     @property

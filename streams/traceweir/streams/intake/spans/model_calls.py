@@ -331,9 +331,9 @@ def _same(one: ModelCall, other: ModelCall) -> bool:
         return False
     if not (one.outputs and other.outputs):
         return True
-    return _told(one.outputs) == _told(other.outputs)
+    return _content_of(one.outputs) == _content_of(other.outputs)
 
 
-def _told(messages: Sequence[SpanMessage]) -> tuple[str, list[str]]:
+def _content_of(messages: Sequence[SpanMessage]) -> tuple[str, list[str]]:
     texts = "\n".join(message.text for message in messages).strip()
     return texts, [call.name for message in messages for call in message.calls]

@@ -115,11 +115,11 @@ def is_server_call(attributes: Attributes) -> bool:
 
 def _args(span: Span) -> tuple[Any, str]:
     """Returns the arguments, in the frame that they have, and the id of the call beside them."""
-    value = _told(span, _ARGUMENTS)
+    value = _value_in(span, _ARGUMENTS)
     return (value.value, value.call_id) if isinstance(value, Identified) else (value, "")
 
 
-def _told(span: Span, sources: SourceTable) -> Any:
+def _value_in(span: Span, sources: SourceTable) -> Any:
     """Returns the first value that is there."""
     for value in sources.read_all(span):
         if value is not ABSENT:
@@ -175,7 +175,7 @@ def _is_object(value: Any) -> bool:
 
 def _result(span: Span) -> tuple[Any, str, bool]:
     """Returns the result, the id of the call and whether the result says that the tool failed."""
-    value = _told(span, _RESULTS)
+    value = _value_in(span, _RESULTS)
     # A frame is an object, or a list with one.
     if not isinstance(value, dict | list):
         return unwrapped_result(value)

@@ -1,4 +1,4 @@
-"""Runs a scoring process for each challenger: what a challenger does to its process, no session of the champion notices."""
+"""Runs a scoring process for each challenger, so that no challenger delays or breaks the scoring of the champion."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _CONTENT = ("content", "message")
 """The keys of an event of a message, which can stand as a whole in place of its content."""
 
 
-def _told(span: Span, side: str) -> list[dict[str, Any]]:
+def _messages_in(span: Span, side: str) -> list[dict[str, Any]]:
     """Returns the messages of one side, `input` or `output`, in the log record of a span."""
     for event in span.events:
         body = structure(event.body)
@@ -38,11 +38,11 @@ def _unframed(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _inputs(span: Span, _: object) -> list[SpanMessage]:
-    return read_messages(_told(span, "input"))
+    return read_messages(_messages_in(span, "input"))
 
 
 def _outputs(span: Span, _: object) -> list[SpanMessage]:
-    return read_messages(_told(span, "output"), "assistant")
+    return read_messages(_messages_in(span, "output"), "assistant")
 
 
 def _question(span: Span, _: object) -> str:
@@ -55,11 +55,11 @@ def _answer(span: Span, _: object) -> str:
 
 
 def _arguments(span: Span, _: object) -> Any:
-    return next((each.get("content", ABSENT) for each in _told(span, "input")), ABSENT)
+    return next((each.get("content", ABSENT) for each in _messages_in(span, "input")), ABSENT)
 
 
 def _result(span: Span, _: object) -> Any:
-    return next((structure(each.get("content", ABSENT)) for each in _told(span, "output")), ABSENT)
+    return next((structure(each.get("content", ABSENT)) for each in _messages_in(span, "output")), ABSENT)
 
 
 def _of_record(read: Any) -> tuple[Source, ...]:
