@@ -183,7 +183,7 @@ def watched(minutes: int = MINUTES, apps: int = APPS, scores: int = SCORES_A_SEC
     """
     random = np.random.default_rng(1)
     rows = known_rows(stream_names(apps), random)
-    head = Head(LogPlace(), {}, {RULE.id: RULE.model_dump_json()}, {}, BEGIN - 1, [])
+    head = Head(LogPlace(), {}, {RULE.id: RULE.model_dump_json()}, {}, BEGIN - 1, [], [])
     watch = AlertWatch()
     used = Used()
     with used.part("load"):

@@ -126,9 +126,12 @@ def _print(found: Replayed, rule: AlertRule) -> None:
                 "raised" if alert.state == "raised" else f"resolved {_time(alert.occurred_at)}",
                 _time(alert.since),
                 f"{_time(alert.onset.at)}\n{_time(alert.onset.earliest)} to {_time(alert.onset.latest)}",
-                f"{effect_text(alert)}\n{alert.effect.low:+.3f} to {alert.effect.high:+.3f}",
+                Text(f"{effect_text(alert)}\n{alert.effect.low:+.3f} to {alert.effect.high:+.3f}"),
                 f"{alert.sessions_since:,}",
-                Text("\n".join(f"{each.field} {printable(each.value, 60)}" for each in alert.suspects) or "-"),
+                Text(
+                    "\n".join(f"{printable(each.field, 60)} {printable(each.value, 60)}" for each in alert.suspects)
+                    or "-"
+                ),
             )
         console.print(table)
         for alert in found.alerts:

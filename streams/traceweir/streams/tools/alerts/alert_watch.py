@@ -110,9 +110,20 @@ class AlertWatch:
             if (watched := self._rules.get(name)) is not None:
                 watched.put(RuleStream.from_bytes(state, watched.rule))
         rules = {each.version for each in self._rules.values()}
-        self._minutes.load(found.head.times, found.head.closed, found.head.unused, found.head.read, found.open, rules)
+        head = found.head
+        self._minutes.load(head.times, head.closed, head.unused, head.far, head.read, found.open, rules)
         self._seen.load(found.seen)
         return found.head.place
+
+    def reads_again(self, read: Mapping[int, int]) -> bool:
+        """Returns whether records are read again that the state that was loaded has.
+
+        A state of then would not say which of the records after it have counted.
+
+        Args:
+            read: The offset of the next record, by partition.
+        """
+        return self._minutes.reads_again(read)
 
     def forget_offsets(self, partition: int) -> None:
         """Notes that a partition was deleted and created again."""
@@ -197,7 +208,7 @@ class AlertWatch:
         return self._minutes.too_far_ahead(behind)
 
     def cut(self, place: LogPlace) -> AlertCut:
-        """Returns all changes since the last cut.
+        """Returns all changes since the last cut. There must be none while the watch `reads_again`.
 
         Args:
             place: Up to where the topics were read. The rows name where to go on, before this: at the first score of a
@@ -211,7 +222,9 @@ class AlertWatch:
         pushed = {name: rule.model_dump_json() for name, rule in self._pushed.items()}
         again = msgspec.structs.replace(place, results=self._minutes.begins(place.results))
         minutes = self._minutes
-        rows.append(Head(again, place.results, pushed, dict(minutes.times), minutes.closed, minutes.unused).row())
+        times = dict(minutes.times)
+        head = Head(again, place.results, pushed, times, minutes.closed, minutes.unused, minutes.far)
+        rows.append(head.row())
         cut = AlertCut(rows, self._alerts, [*self._attributed.values()])
         self._alerts = []
         self._attributed = {}

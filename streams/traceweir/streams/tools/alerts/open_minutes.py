@@ -86,6 +86,8 @@ class OpenMinutes:
         """Scores for the next rows."""
         self._rows: dict[int, int] = {}
         self._next = 0
+        self._far_before: set[int] = set()
+        """Those far ahead in the state that was loaded, of which the rows have all scores."""
         self._read: dict[int, int] = {}
         """Up to which offset of each partition the state that was loaded has read."""
         self._counted: int | None = None
@@ -107,10 +109,18 @@ class OpenMinutes:
     def has_counted(self, partition: int, offset: int, minute: int) -> bool:
         """Returns whether the state that was loaded has a score, which is read again because open minutes are.
 
-        Its minute was over; or was over when it was first read, and then it is in a row.
+        Its minute was over; or it is in a row, because its minute was over when it was first read, or is far ahead.
         """
-        counted = self._counted
-        return counted is not None and minute <= counted and offset < self._read.get(partition, 0)
+        is_over = self._counted is not None and minute <= self._counted
+        return (is_over or minute in self._far_before) and offset < self._read.get(partition, 0)
+
+    def reads_again(self, read: Mapping[int, int]) -> bool:
+        """Returns whether a partition is not read again as far as the state that was loaded has read it.
+
+        Args:
+            read: The offset of the next record, by partition.
+        """
+        return any(read.get(partition, 0) < offset for partition, offset in self._read.items())
 
     def forget_offsets(self, partition: int) -> None:
         """Notes that the offsets of a partition are about other records than before."""
@@ -177,6 +187,11 @@ class OpenMinutes:
         return {each for each in behind if known and self._times.get(each, 0) > min(known) + MOST_AHEAD}
 
     @property
+    def far(self) -> list[int]:
+        """The minutes far ahead, of which the rows have all scores, after `changes`."""
+        return sorted(self._far)
+
+    @property
     def unused(self) -> list[int]:
         """The minutes that are not over in which no rule uses a score."""
         return sorted(minute for minute, scores in self._minutes.items() if not any(scores.values()))
@@ -198,6 +213,7 @@ class OpenMinutes:
         times: Mapping[int, int],
         closed: int | None,
         unused: Iterable[int],
+        far: Iterable[int],
         read: Mapping[int, int],
         rows: Mapping[int, bytes],
         rules: Collection[RuleVersion],
@@ -208,6 +224,7 @@ class OpenMinutes:
             times: What `times` was.
             closed: What `closed` was.
             unused: What `unused` was.
+            far: What `far` was.
             read: The offset of the next record that was not read, by partition.
             rows: What `changes` returned, by their numbers.
             rules: The rules that are watched; scores of others are left out.
@@ -220,13 +237,14 @@ class OpenMinutes:
         for minute in unused:
             self._minutes[minute] = {}
         for number in sorted(rows):
-            kept = _read_kept(rows[number])
+            kept = read_kept(rows[number])
             self._rows[number] = max(each.minute for each in kept)
             self._next = number + 1
             for each in kept:
                 if (closed is None or each.minute > closed) and each.rule in rules:
                     self._put(each.minute, each.rule, StreamName(*each.name), each.score)
-        self._far = {each for each in self._minutes if self._is_far(each)}
+        self._far_before = set(far)
+        self._far = set(far)
 
     def changes(self) -> Iterator[tuple[int, bytes | None]]:
         """Yields the rows since the last call, by their numbers; None removes a row."""
@@ -291,4 +309,5 @@ def _pieces(scores: Iterable[KeptScore]) -> Iterator[list[KeptScore]]:
         yield part
 
 
-_read_kept = msgspec.msgpack.Decoder(list[KeptScore]).decode
+read_kept = msgspec.msgpack.Decoder(list[KeptScore]).decode
+"""Returns the scores of a row."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-FORMAT = 6
+FORMAT = 7
 """The form of all rows. A process with another form does not use them."""
 _HEAD = b"head"
 _STREAM = b"stream/"
@@ -57,6 +57,8 @@ class Head(msgspec.Struct, frozen=True):
     """The last minute that is over."""
     unused: list[int]
     """The minutes that are not over in which no rule uses a score."""
+    far: list[int]
+    """The minutes far ahead, of which the rows have all scores."""
     format: int = FORMAT
 
     def row(self) -> tuple[bytes, bytes]:

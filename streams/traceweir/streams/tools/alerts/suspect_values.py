@@ -57,9 +57,9 @@ class SuspectValues:
             found: As `suspects_of` returns them.
             last: The minute of the stream's scores before: a stream without scores lacks all values.
         """
-        for values in found:
-            for field, value in _pairs(values):
-                self._note(minute, field, value, last)
+        # In their order, because only the first labels are kept.
+        for field, value in sorted({pair for values in found for pair in _pairs(values)}):
+            self._note(minute, field, value, last)
 
     def within(self, earliest: int, latest: int) -> list[CameValue]:
         """Returns the values that came in an interval of minutes, both ends included."""

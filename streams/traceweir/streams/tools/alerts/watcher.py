@@ -248,6 +248,8 @@ class Watcher:
             if self._watch is not watch:
                 return
             results = {place.partition: offset for place, offset in self._positions.items()}
+            if watch.reads_again(results):
+                return
             cut = watch.cut(LogPlace(results, self._results_id, self._rules.position))
             try:
                 with self.readiness.committing():
@@ -289,10 +291,14 @@ class Watcher:
             start = start_of(known, only_new=False, use="watched")
             if start.unusual:
                 log.warning("%s[%s] is read from offset %s: %s", each.topic, each.partition, start.offset, start.why)
-                if start.offset <= (stood or 0):
+                is_other_topic = place.results_id is not None and place.results_id != self._results_id
+                if is_other_topic or start.offset <= (stood or 0):
                     watch.forget_offsets(each.partition)
             consumer.seek(each, start.offset)
             positions[each] = start.offset
+        for partition in place.results.keys() - {each.partition for each in assigned}:
+            # The topic was made again with fewer partitions.
+            watch.forget_offsets(partition)
         if self._losses != losses or self._assigned is not None or consumer.assignment() != set(assigned):
             return
         self._positions = positions

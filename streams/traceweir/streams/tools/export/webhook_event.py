@@ -137,7 +137,15 @@ def _without_labels(alert: Alert, content: Content) -> Alert:
         for name, value in alert.stream.slice.items()
         if content == "redacted" or not name.startswith(LABEL)
     }
-    return alert.model_copy(update={"stream": alert.stream.model_copy(update={"slice": cut})})
+    suspects = tuple(
+        each.model_copy(update={"field": redact_text(each.field), "value": redact_text(each.value)})
+        if each.field.startswith(LABEL)
+        else each
+        for each in alert.suspects
+        if content == "redacted" or not each.field.startswith(LABEL)
+    )
+    stream = alert.stream.model_copy(update={"slice": cut})
+    return alert.model_copy(update={"stream": stream, "suspects": suspects})
 
 
 def signed_headers(event: WebhookEvent, secrets: Sequence[str], at: datetime) -> Mapping[str, str]:

@@ -16,7 +16,7 @@ from traceweir.schemas.alert import Alert
 from traceweir.schemas.alert_rule import DEFAULT_ALERT_RULE, AlertRule
 from traceweir.schemas.score import Score
 from traceweir.streams.tools.alerts.alert_watch import AlertWatch
-from traceweir.streams.tools.alerts.open_minutes import QUIET_S
+from traceweir.streams.tools.alerts.open_minutes import QUIET_S, read_kept
 from traceweir.streams.tools.alerts.state_rows import FORMAT, LogPlace, StateFormatError, StateRows
 
 PARTITIONS = 3
@@ -76,7 +76,7 @@ def run(log: Log, process: Run) -> None:
             watch.add(partition, at[partition], each)
             at[partition] += 1
         watch.tick(0.0, {each for each in at if at[each] < len(log.scores[each])})
-        if random.random() < 0.3:
+        if random.random() < 0.3 and not watch.reads_again(at):
             cut = watch.cut(LogPlace(dict(at)))
             if read + 1 < process.reads or process.written:
                 log.write(cut.rows, cut.alerts)
@@ -377,3 +377,41 @@ def test_time_goes_on_after_a_restart_by_scores_that_no_rule_uses() -> None:
     found = StateRows.of({key: row for key, row in again.cut(LogPlace({0: 2})).rows if row is not None}).head
     assert found is not None
     assert found.closed == head.unused[0]
+
+
+def test_what_is_read_again_is_no_state_until_all_of_it_is_read() -> None:
+    watch = watched()
+    for offset in range(10):
+        watch.add(0, offset, score(offset, offset, True))
+    again, begin = restarted(Log([]), watch, 10)
+    assert begin < 9
+    for offset in range(begin, 10):
+        assert again.reads_again({0: offset})
+        again.add(0, offset, score(offset, offset, True))
+    assert not again.reads_again({0: 10})
+    again.forget_offsets(0)
+    assert not again.reads_again({0: 0})
+
+
+def test_a_score_far_ahead_is_in_one_row_however_often_it_is_read_again() -> None:
+    scores = [score(0, 0, True), score(1, 200, True), score(2, 0, True), score(3, 1, True)]
+    log = Log([])
+    watch = watched()
+    for offset, each in enumerate(scores):
+        watch.add(0, offset, each)
+    for _ in range(3):
+        watch, begin = restarted(log, watch, len(scores))
+        assert begin == 0
+        for offset, each in enumerate(scores):
+            watch.add(0, offset, each)
+        # Partition 1 has unread records, so no minute is over.
+        watch.tick(0.0, {0, 1})
+    watch.add(0, 4, score(4, 200, True))
+    watch, begin = restarted(log, watch, 5)
+    for offset in range(begin, 4):
+        watch.add(0, offset, scores[offset])
+    watch.tick(0.0, ())
+    watch.tick(QUIET_S, ())
+    assert sessions_of(watch) == 5
+    kept = [each for key, row in log.rows.items() if key.startswith(b"open/") for each in read_kept(row)]
+    assert sorted(each.score.session for each in kept) == ["s1", "s4"]
