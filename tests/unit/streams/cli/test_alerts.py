@@ -61,6 +61,21 @@ def test_the_alert_is_printed_with_its_time_change_and_suspect(run: Run) -> None
 
 
 @pytest.mark.slow
+def test_what_agents_send_is_no_markup_and_no_control_character(run: Run) -> None:
+    written(category="[/refund]", labels={"a\x1b[2J": "[red]b"})
+    rule = {"id": "r", "what": "category", "category": "[/refund]", "direction": "drop", "by": ["labels.a\x1b[2J"]}
+    Path("rule.json").write_text(json.dumps(rule), "utf-8")
+    ended = run("alerts", "test", "rule.json", "--results", "results.jsonl")
+    assert ended.code == 0, ended.err
+    assert "\x1b[2J" not in ended.out
+
+    written(labels={"a\x1b[2J": "[red]b"})
+    ended = run("alerts", "test", "--results", "results.jsonl")
+    assert ended.code == 0, ended.err
+    assert "\x1b[2J" not in ended.out
+
+
+@pytest.mark.slow
 def test_the_json_has_the_alert_and_the_stream(run: Run) -> None:
     written()
     found = json.loads(run("alerts", "test", "--results", "results.jsonl", "--json").out)

@@ -10,6 +10,7 @@ import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 from tests.support.alerts import make_alert, resolved
 from tests.support.results import make_score
+from tests.support.scoring import NOW
 
 from traceweir.schemas.alert import Alert
 from traceweir.schemas.score import Score
@@ -105,9 +106,18 @@ def test_an_alert_that_is_raised_again_with_another_verdict_is_another_event() -
         ("none", {"app_name": "shop"}),
     ],
 )
-def test_labels_of_the_slice_leave_as_those_of_a_score_do(content: Any, left: dict[str, str]) -> None:
-    alert = make_alert(by={"app_name": "shop", "labels.mail": "ann@example.org"})
-    assert json.loads(alert_event(found(alert), content).body)["data"]["stream"]["slice"] == left
+def test_labels_of_an_alert_leave_as_those_of_a_score_do(content: Any, left: dict[str, str]) -> None:
+    values = {"app_name": "shop", "labels.mail": "ann@example.org"}
+    suspects = tuple({"field": name, "value": value, "first_seen": NOW} for name, value in values.items())
+    data = json.loads(alert_event(found(make_alert(by=values, suspects=suspects)), content).body)["data"]
+    assert data["stream"]["slice"] == left
+    assert {each["field"]: each["value"] for each in data["suspects"]} == left
+
+
+def test_the_name_of_a_label_is_redacted_too() -> None:
+    suspects = ({"field": "labels.ann@example.org", "value": "1", "first_seen": NOW},)
+    data = json.loads(alert_event(found(make_alert(suspects=suspects)), "redacted").body)["data"]
+    assert "ann@" not in json.dumps(data)
 
 
 def test_only_selected_states_and_metrics_are_events() -> None:
