@@ -39,8 +39,11 @@ def test_a_certificate_is_pushed_listed_and_withdrawn(
     assert "would push version 2 for app travel" in run(*certify, "--dry-run").out
     assert json.loads(run("config", "show", *TRAVEL).out) == CONFIG
 
+    ended = "the certificate of helpful by model-a: ended: the config has no such criterion"
+    assert f"note: {ended}" in run(*certify, "--dry-run").err
     pushed = run(*certify, "--push", "--json")
     assert (pushed.code, json.loads(pushed.out)["pushed"]["version"]) == (0, 2)
+    assert json.loads(pushed.out)["notes"] == [ended]
     again = run(*certify, "--push")
     assert again.code == 0
     certificates = json.loads(run("config", "show", *TRAVEL).out)["gate"]["certificates"]

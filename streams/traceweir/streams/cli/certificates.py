@@ -18,7 +18,7 @@ from traceweir.schemas.text import printable
 from traceweir.scorers.evaluation.config_problems import ConfigError
 from traceweir.scorers.evaluation.plan import Plan, read_plan
 from traceweir.streams.base.clock import utc_now
-from traceweir.streams.cli.certificate_standing import standing, with_certificates
+from traceweir.streams.cli.certificate_standing import IN_FORCE, standing, with_certificates
 from traceweir.streams.cli.config.output import config_in_effect, read_file, read_state
 from traceweir.streams.cli.config.push import push_chosen
 from traceweir.streams.cli.errors import FAILED
@@ -163,13 +163,22 @@ def _write(file: Path, change: Change, *, dry_run: bool) -> None:
 
 
 def _push(target: PushTarget, change: Change, *, as_json: bool) -> int:
+    notes: list[str] = []
+
     def chosen(state: TopicState) -> tuple[JsonObject, Plan, str | None]:
         present = config_in_effect(state, target.selector).config or {}
         certificates = [*change(read_plan(present).gate.certificates)]
         document = with_certificates(present, certificates)
-        return document, read_plan(document), "certificates of judges"
+        plan = read_plan(document)
+        # A push that another one comes before chooses again.
+        notes[:] = [
+            f"the certificate of {printable(each.criterion, 100)} by {printable(each.judge or 'no named judge', 100)}: {stands}"
+            for each in certificates
+            if (stands := standing(each, plan)) != IN_FORCE
+        ]
+        return document, plan, "certificates of judges"
 
-    return push_chosen(target.selector, chosen, target.by, [], dry_run=target.dry_run, as_json=as_json)
+    return push_chosen(target.selector, chosen, target.by, notes, dry_run=target.dry_run, as_json=as_json)
 
 
 def _print_examined(found: Sequence[Examined]) -> None:

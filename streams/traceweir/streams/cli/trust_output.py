@@ -137,7 +137,8 @@ def run_plan(criterion: str, tpr: float, tnr: float, rate: float, half_width: fl
     table.add_row(
         _count(numbers["difference_each_version"]), f"of each of two versions, their difference to +/- {half_width:g}"
     )
-    table.add_row(_count(certified), f"{proof}; or {_count(good)} good and {_count(bad)} bad answers")
+    apart = f"; or {good:,} good and {bad:,} bad answers" if good is not None and bad is not None else ""
+    table.add_row(_count(certified), proof + apart)
     console.print(Text(printable(criterion, 200)))
     console.print(table)
     if certified is None:

@@ -57,6 +57,16 @@ def number(value: float | None) -> str:
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}".replace(",", "\u202f")
 
 
+def kappa(value: float | None) -> str:
+    """Returns a kappa with two decimals: those after them say nothing, and one near 0 has no exponent.
+
+    >>> kappa(6.31e-05), kappa(-0.001), kappa(-0.126), kappa(1.0), kappa(None)
+    ('0.00', '0.00', '-0.13', '1.00', '–')
+    """
+    # Without the addition, a small negative one would be -0.00.
+    return NOTHING if value is None else f"{round(value, 2) + 0.0:.2f}"
+
+
 def signed(value: float | None) -> str:
     """Returns a difference with its sign, and as many digits as `number` gives.
 
@@ -215,8 +225,8 @@ def _signed(value: float, digits: int) -> str:
 FILTERS = {
     each.__name__: each
     for each in (
-        breakable, cut, iso, json_text, moment, number, percent, points, seconds, signed, signed_percent, tojson_text,
-        unix_moment, usd, when,
+        breakable, cut, iso, json_text, kappa, moment, number, percent, points, seconds, signed, signed_percent,
+        tojson_text, unix_moment, usd, when,
     )
 }  # fmt: skip
 """The functions by the names under which templates use them."""

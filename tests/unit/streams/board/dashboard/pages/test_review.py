@@ -281,7 +281,7 @@ async def test_two_people_are_told_apart_and_their_agreement_is_shown(browse: An
     assert {(each.annotator, each.self_declared) for each in taken} == {("ana", True), ("ben", True)}
     table = page.split('aria-label="Agreement of people"', 1)[1].split("</section>", 1)[0]
     cells = re.findall(r'data-label="(?:both|agree|kappa)">([^<]*)<', table)
-    assert cells == ["4", "3", "0.5"]
+    assert cells == ["4", "3", "0.50"]
 
 
 async def test_two_people_with_tokens_of_their_own_are_two_annotators(browse: Any, taken: list[Label]) -> None:
@@ -298,7 +298,7 @@ async def test_two_people_with_tokens_of_their_own_are_two_annotators(browse: An
             page = (await give(client, page, verdict)).text
     assert {(each.annotator, each.self_declared) for each in taken} == {("ana", False), ("ben", False)}
     table = page.split('aria-label="Agreement of people"', 1)[1].split("</section>", 1)[0]
-    assert re.findall(r'data-label="(?:both|agree|kappa)">([^<]*)<', table) == ["4", "3", "0.5"]
+    assert re.findall(r'data-label="(?:both|agree|kappa)">([^<]*)<', table) == ["4", "3", "0.50"]
 
 
 async def test_nobody_labels_or_withdraws_in_the_name_of_another_token(browse: Any, taken: list[Label]) -> None:

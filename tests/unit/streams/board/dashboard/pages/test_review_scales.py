@@ -179,7 +179,7 @@ async def test_two_people_agree_in_categories(browse: Any) -> None:
         for category in answers.split():
             page = (await give(client, page, category=category)).text
     table = page.split('aria-label="Agreement of people"', 1)[1].split("</section>", 1)[0]
-    assert re.findall(r'data-label="(?:both|agree|kappa)">([^<]*)<', table) == ["4", "3", "0.5"]
+    assert re.findall(r'data-label="(?:both|agree|kappa)">([^<]*)<', table) == ["4", "3", "0.50"]
 
 
 async def test_without_the_config_people_say_whether_it_passes(browse: Any, taken: list[Label]) -> None:

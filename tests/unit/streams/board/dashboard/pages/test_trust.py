@@ -261,4 +261,7 @@ async def test_categories_without_a_threshold_have_their_table_and_no_rate(tmp_p
     assert of_judge.categories.agreed.low < 0.85 < of_judge.categories.agreed.high
     page = (await visit(site).get(ASKED)).text
     assert "20 labels with a category" in page
+    # On a narrow screen, the head of the table is hidden.
+    assert page.count('<th scope="row" data-label="people">') == 3
+    assert re.search(r"kappa 0\.\d\d<", page)
     assert "No label can be compared" not in page
