@@ -60,13 +60,19 @@ def without_notes(text: str) -> UserText:
     UserText(said='What is open?', notes=Counter({'reminder': 1}))
     >>> without_notes("What is a <system-reminder>?").said, without_notes("[Request interrupted by user]").said
     ('What is a <system-reminder>?', '')
+    >>> without_notes("Where is my order? ###STOP###").said, without_notes("###STOP###").said
+    ('Where is my order?', '')
     """
     rest = text.strip()
     if kind := _WHOLE.get(rest) or next((kind for words, kind in _BEGINNINGS.items() if rest.startswith(words)), ""):
         return UserText("", Counter([kind]))
-    if rest.endswith(_ENDS):
-        return UserText("", Counter(["end of the conversation"]))
     notes: Counter[str] = Counter()
+    mark = next((mark for mark in _ENDS if rest.endswith(mark)), "")
+    text_before = rest.removesuffix(mark).rstrip()
+    if mark and not text_before[-1:].isalnum():
+        # In the middle of a sentence, the user speaks of the mark.
+        rest = text_before
+        notes["end of the conversation"] += 1
     # A copy of the rest for each note would cost the square of their number.
     begin = 0
     end = len(rest)

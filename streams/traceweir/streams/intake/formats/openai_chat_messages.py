@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -56,6 +57,11 @@ _TYPES_OF_LANGCHAIN = ("human", "ai", "tool", "function", "system")
 _NAMED_CALLS = ("function_call", "tool_call", "custom_tool_call")
 _IGNORED_ROLES = ("system", "developer")
 _KNOWN_ROLES = "system, developer, user, assistant, tool, function"
+_CODE = re.compile(
+    r"<Response \[|\[?(?:\w*Message(?:Chunk)?|Response|Completion|\w+Block)\((?!.*(?:=None\b|\bid='|_metadata=|_kwargs=))"
+    r"|content='.*[^}\s]\s*\Z"
+)
+"""Objects that can be the answer itself, such as a line of code: they have nothing that only a printed one has."""
 _UNKNOWN_CALLS = "the tool calls are not known: a message has its content under a key that no format has"
 _ITEM = "_call"
 """How the kinds of calls of OpenAI's Responses API end."""
@@ -72,13 +78,14 @@ def messages_of(document: JsonObject, place: TranscriptPlace) -> list[ChatMessag
     waiting: list[str] = []
     messages: list[ChatMessage] = []
     unread = ""
+    has_called = False
     counted_ids: set[str] = set()
     for path, item in items_of(document, place):
         unread = unread or unread_time(item, path)
         missing = _missing_in(item, path, place)
         # A stored answer has the tokens of its last message beside it.
         used = () if path == "the answer" else _uses_of(item, counted_ids)
-        for message in _messages(item, path, tools, place):
+        for message in _messages(item, path, tools, place, has_called=has_called):
             message = replace(message, missing=missing) if missing else message
             missing = ()
             if used and message.role == "assistant":
@@ -90,6 +97,8 @@ def messages_of(document: JsonObject, place: TranscriptPlace) -> list[ChatMessag
                 name = message.tool if message.tool in waiting else waiting[0]
                 message = message if message.tool else replace(message, tool=name)
                 waiting.remove(name)
+            if message.role != "tool":
+                has_called = bool(message.calls)
             messages.append(message)
     messages = with_placed_notes(with_outputs_apart(messages))
     last = next((place for place in reversed(range(len(messages))) if messages[place].role == "assistant"), None)
@@ -158,8 +167,13 @@ def _is_text_alone(arguments: JsonObject | None) -> bool:
     return arguments is not None and arguments.keys() == {"arguments"} and isinstance(arguments["arguments"], str)
 
 
-def _messages(item: JsonValue, path: str, tools: dict[str, str], place: TranscriptPlace) -> Iterator[ChatMessage]:
-    """Yields the messages that an item of a transcript stands for; the results of tools can stand in a user's message."""
+def _messages(
+    item: JsonValue, path: str, tools: dict[str, str], place: TranscriptPlace, *, has_called: bool
+) -> Iterator[ChatMessage]:
+    """Yields the messages that an item of a transcript stands for; the results of tools can stand in a user's message.
+
+    `has_called` says whether the message before it, results of tools aside, has calls.
+    """
     if not isinstance(item, dict):
         raise place.error(f"{path} is {described(item)}; a message must be an object with a role")
     item, kind = message_of_line(item)
@@ -194,7 +208,9 @@ def _messages(item: JsonValue, path: str, tools: dict[str, str], place: Transcri
         return
     body = _content_of(item.get(name))
     written = results_in(body) if known != "assistant" and isinstance(body, str) else []
-    if written and (known == "user" or len(written) > 1 or not isinstance(item.get("tool_call_id"), str)):
+    if written and (
+        has_called if known == "user" else len(written) > 1 or not isinstance(item.get("tool_call_id"), str)
+    ):
         found = [ChatToolResult(None, "", text, is_failure(text)) for text in written]
         yield from (_of_tool(each, tools, at) for each in found)
         return
@@ -212,10 +228,12 @@ def _messages(item: JsonValue, path: str, tools: dict[str, str], place: Transcri
         ]
         yield from (_of_tool(each, tools, at) for each in found)
         return
-    if isinstance(body, str) and is_printed_object(body):
+    is_printed = known == "assistant" and isinstance(body, str) and is_printed_object(body)
+    if is_printed and not _CODE.match(str(body)):
         content = ChatContent(unread=Counter([PRINTED]))
     else:
         content = content_of(body, f"{path}.{name}", place.error)
+        content.unread.update([PRINTED] if is_printed else [])
     content.unread.update(others)
     # Those of Ollama and OpenRouter are beside the content.
     content.unread.update("image" for _ in listed(item.get("images")))
@@ -249,12 +267,14 @@ def _messages(item: JsonValue, path: str, tools: dict[str, str], place: Transcri
     # LangChain writes a call of Anthropic in both places.
     known_ids = {call.id for call in content.calls if call.id is not None}
     calls = [*content.calls, *(call for call in _calls(item, path, place) if call.id not in known_ids)]
-    asked = calls_in(text)
-    content.unread.update(asked.unread)
-    calls += asked.calls
+    if not calls:
+        asked = calls_in(text)
+        content.unread.update(asked.unread)
+        calls = asked.calls
+        text = asked.text
     yield ChatMessage(
         "assistant",
-        asked.text,
+        text,
         tuple(calls),
         at=at,
         unread=content.unread,

@@ -11,6 +11,7 @@ from traceweir.streams.intake.formats.chat_calls import ChatToolCall, call_with,
 _CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
 _RESULT = re.compile(r"<tool_response>\s?(.*?)\s?</tool_response>", re.DOTALL)
 _RESULTS = re.compile(r"\s*(?:<tool_response>(?:(?!</?tool_response>).)*</tool_response>\s*)+", re.DOTALL)
+_FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 UNREAD_CALL = "tool_call"
 """The kind of an element of a call whose content is no call."""
 
@@ -26,13 +27,17 @@ class WrittenCalls(NamedTuple):
 
 
 def calls_in(text: str) -> WrittenCalls:
-    """Returns the calls in a text of a model, each of which is JSON in an element.
+    """Returns the calls with which a text of a model ends, each of which is JSON in an element.
+
+    A text about calls has none: more text stands after an element, or the element stands in a block of code.
 
     >>> found = calls_in('I look.<tool_call>{"name": "find", "arguments": {"day": 2}}</tool_call>')
     >>> found.text, [(call.name, call.arguments) for call in found.calls]
     ('I look.', [('find', {'day': 2})])
     >>> calls_in("Write <tool_call>x</tool_call>.").text, calls_in("<tool_call>{").unread
     ('Write <tool_call>x</tool_call>.', Counter({'tool_call': 1}))
+    >>> calls_in('Write `<tool_call>{"name": "find"}</tool_call>`').calls
+    []
     """
     calls: list[ChatToolCall] = []
     unread: Counter[str] = Counter()
@@ -52,10 +57,20 @@ def calls_in(text: str) -> WrittenCalls:
         calls.append(call)
         return ""
 
-    if "<tool_call>" not in text:
+    if not _ends_with_calls(text):
         return WrittenCalls(text, calls, unread)
     rest = _CALL.sub(left, text)
     return WrittenCalls(rest.strip() if calls else text, calls, unread)
+
+
+def _ends_with_calls(text: str) -> bool:
+    """Returns whether a text has elements of calls from the first one on, and that one stands in no code."""
+    begin = text.find("<tool_call>")
+    if begin < 0:
+        return False
+    line = text.rfind("\n", 0, begin) + 1
+    is_code = len(_FENCE.findall(text, 0, line)) % 2 or text.count("`", line, begin) % 2
+    return not is_code and not _CALL.sub("", text[begin:]).strip()
 
 
 def results_in(text: str) -> list[str]:

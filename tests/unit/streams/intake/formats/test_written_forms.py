@@ -26,6 +26,10 @@ def calls(found: Invocation) -> list[tuple[str, Any]]:
     return [(each.name, each.args) for each in found.tool_uses]
 
 
+def said(found: Invocation) -> tuple[str | None, str | None]:
+    return (found.user_content.text if found.user_content is not None else None), answer(found)
+
+
 def unread(found: Invocation) -> list[str]:
     return [each for each in found.unread or () if "times of the messages" not in each]
 
@@ -52,16 +56,49 @@ def test_an_element_that_is_no_call_is_named_and_stays_in_the_text() -> None:
     assert unread(found) == ["not all of the answer is text: 1 part of type 'tool_call'"]
 
 
-def test_a_text_about_elements_stays_as_it_is() -> None:
-    text = "Write <tool_call>the call</tool_call> and wait."
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Write <tool_call>the call</tool_call> and wait.",
+        f"It writes JSON in an element:\n```\n{ASKED}\n```\nThen it waits.",
+        f"It writes JSON in an element:\n```\n{ASKED}\n```",
+        f"It writes JSON in an element:\n```\n{ASKED}",
+        f"It writes {ASKED} and waits.",
+        '`<tool_call>{"name": "f", "arguments": {}}</tool_call>`',
+        "Look for the beginning, e.g. `<tool_call>{`",
+    ],
+)
+def test_a_text_about_elements_stays_as_it_is(text: str) -> None:
     found = only(QUESTION, assistant_message(text))
 
     assert (answer(found), calls(found), unread(found)) == (text, [], [])
 
 
+def test_a_call_that_a_message_has_beside_its_text_is_read_once() -> None:
+    asked = {**tool_calls(("c", "weather", '{"city": "Oslo"}')), "content": ASKED}
+    found = only(QUESTION, asked, tool_result("c", "rain"), ANSWER)
+
+    assert calls(found) == [("weather", {"city": "Oslo"})]
+
+
+@pytest.mark.parametrize("before", [(), (QUESTION, ANSWER)])
+def test_an_element_of_a_result_is_a_question_if_nobody_has_called(before: tuple[Document, ...]) -> None:
+    found = invocations(lines({"messages": [*before, user_message("<tool_response>ok</tool_response>"), ANSWER]}))
+
+    assert [said(each) for each in found][-1] == ("<tool_response>ok</tool_response>", "It rains.")
+    assert [each.tool_responses for each in found] == [[] for _ in found]
+
+
 @pytest.mark.parametrize(
     ("asking", "output"),
     [
+        (
+            "DISCUSSION\nI look.\n```\nls\n```",
+            "OBSERVATION:\na.py",
+        ),
+        ("Thought: I look.\nAction 1: search[Oslo]", "Observation: rain"),
+        ('Action:\n```\n{"action": "search", "action_input": "Oslo"}\n```', "Observation: rain"),
+        ("Thought: I look.\n<code>\nls()\n</code>", "Observation:\nExecution logs:\na.py"),
         ("```bash\nls\n```", "<returncode>0</returncode>\n<output>\na.py\n</output>"),
         ("<function=bash>ls</function>", "EXECUTION RESULT of [bash]:\na.py"),
         ("<read_file><path>a.py</path></read_file>", "[read_file for 'a.py'] Result:\nprint(1)"),
@@ -78,24 +115,64 @@ def test_the_output_of_a_tool_in_the_name_of_the_user_begins_no_turn_and_is_name
     assert any(each.startswith("the tool calls are not known") for each in unread(found))
 
 
-def test_what_a_user_says_that_is_like_an_output_is_a_question() -> None:
-    found = invocations(lines({"messages": [QUESTION, ANSWER, user_message("Observation: it stopped."), ANSWER]}))
+@pytest.mark.parametrize(
+    ("before", "text"),
+    [
+        ("It rains.", "Observation: it stopped."),
+        ("How can I help?", "OBSERVATION:\nPatient has fever. What should I write in the report?"),
+        ("Try:\n```\nprint(x)\n```", "OBSERVATION:\nNothing is printed."),
+        ("Try:\n```\nprint(x)\n```", "Observation: it prints nothing when x is empty. Why?"),
+        ("Try <code>print(x)</code>.", "Observation: it prints nothing."),
+        ("Action: call the bank on Monday.", "Observations: the bank is closed Monday. What now?"),
+        ("Action: call the bank on Monday.", "Observation: the bank is closed Monday. What now?"),
+        ("Run pytest.", "[pytest] Result: 3 failed. Which fixture is wrong?"),
+        ("Run <pytest>.", "[pytest] Result: 3 failed. Which fixture is wrong?"),
+        ("I read it.", "[read_file for 'a.py'] Result:\nprint(1)"),
+        ("Run it.", "EXECUTION RESULT of [bash]:\na.py"),
+        ("Run:\n```\nls\n```", "<returncode>0</returncode> What is that?"),
+        ("Look.", "<function_results> is what?"),
+    ],
+)
+def test_what_a_user_says_that_is_like_an_output_is_a_question(before: str, text: str) -> None:
+    found = invocations(lines({"messages": [QUESTION, assistant_message(before), user_message(text), ANSWER]}))
 
-    assert len(found) == 2
+    assert [said(each) for each in found] == [("Weather?", before), (text, "It rains.")]
+    assert not any("output of a tool" in each for every in found for each in unread(every))
+
+
+def test_an_output_after_a_text_that_is_not_the_last_one_is_a_question() -> None:
+    asking = assistant_message("Action: search\nAction Input: Oslo")
+    found = invocations(lines({"messages": [QUESTION, asking, ANSWER, user_message("Observation: rain"), ANSWER]}))
+
+    assert [said(each) for each in found][-1] == ("Observation: rain", "It rains.")
 
 
 def test_the_mark_with_which_a_simulated_user_ends_is_no_question() -> None:
-    found = only(QUESTION, ANSWER, user_message("Thanks! ###STOP###"))
+    found = only(QUESTION, ANSWER, user_message("###STOP###"))
 
     assert unread(found) == ["not all of the answer is text: 1 part of type 'end of the conversation'"]
 
 
+def test_a_request_stays_without_the_mark_that_ends_the_conversation() -> None:
+    asked = user_message("Please cancel order 2 too. ###STOP###")
+    _, found = invocations(lines({"messages": [QUESTION, ANSWER, asked, assistant_message("Cancelled order 2.")]}))
+
+    assert said(found) == ("Please cancel order 2 too.", "Cancelled order 2.")
+    assert said(only(user_message("Where is my order? ###STOP###"), ANSWER)) == ("Where is my order?", "It rains.")
+
+
+def test_a_question_about_the_mark_stays_as_it_is() -> None:
+    found = only(user_message("What is ###STOP###"), ANSWER)
+
+    assert (said(found), unread(found)) == (("What is ###STOP###", "It rains."), [])
+
+
 @pytest.mark.parametrize("write", [json.dumps, repr])
 def test_parts_that_somebody_has_written_as_a_text_are_read(write: Any) -> None:
-    def said(text: str) -> str:
+    def written(text: str) -> str:
         return write([{"type": "text", "text": text}])  # type: ignore[no-any-return]
 
-    found = only(user_message(said("Weather?")), assistant_message(said("It rains.")))
+    found = only(user_message(written("Weather?")), assistant_message(written("It rains.")))
 
     assert found.user_content is not None
     assert (found.user_content.text, answer(found)) == ("Weather?", "It rains.")
@@ -121,6 +198,42 @@ def test_an_object_of_an_sdk_as_python_prints_it_is_no_answer(text: str) -> None
 
     assert answer(found) is None
     assert unread(found) == ["the answer is no text: 1 part of type 'object printed by Python'"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Message(role='user', content='Hi')",
+        "AIMessage(content='Hi')",
+        "<Response [500]>",
+    ],
+)
+def test_an_object_that_can_be_the_answer_itself_stays_and_is_named(text: str) -> None:
+    found = only(user_message("How do I make a message?"), assistant_message(text))
+
+    assert answer(found) == text
+    assert unread(found) == ["not all of the answer is text: 1 part of type 'object printed by Python'"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<Response [500]>",
+        "content='Hi' response_metadata={'a': 1} - why does my print show this?",
+        "ChatCompletionMessage(content='It rains.', refusal=None, role='assistant', tool_calls=None)",
+    ],
+)
+def test_an_object_that_a_user_shows_is_the_question(text: str) -> None:
+    found = only(user_message(text), ANSWER)
+
+    assert (said(found), unread(found)) == ((text, "It rains."), [])
+
+
+def test_a_text_about_the_fields_of_an_object_is_an_answer() -> None:
+    text = "content='Hi' response_metadata={'a': 1} is what it prints."
+    found = only(QUESTION, assistant_message(text))
+
+    assert answer(found) == text
 
 
 def test_arguments_that_are_encoded_twice_are_read() -> None:
