@@ -201,11 +201,9 @@ def format_of_table(input_format: InputFormat, columns: Iterable[str], source: s
     """
     if input_format.name != TRACEWEIR.name:
         return input_format
-    texts: JsonObject = dict.fromkeys(columns, "")
-    sureness, kind = surest(_BUILT_IN_KINDS, texts)
-    if isinstance(kind, OtherDocument) and sureness is Sureness.CERTAIN:
-        raise InputError(f"{source}: each row {looks_like(kind, None)}")
-    header: JsonObject = dict.fromkeys(texts)
+    header: JsonObject = dict.fromkeys(columns)
+    if other := _other_table(header):
+        raise InputError(f"{source}: each row {looks_like(other, None)}")
     found = surest(_TABLES, header)[1] or TRACEWEIR
     ignored = [name for name in header if name in TRACEWEIR.columns and name not in found.columns]
     if ignored:
@@ -215,6 +213,24 @@ def format_of_table(input_format: InputFormat, columns: Iterable[str], source: s
             f"or --format {AGENT_EVALUATION.name}"
         )
     return found
+
+
+def _other_table(columns: Iterable[str]) -> OtherDocument | None:
+    """Returns the other tool whose table has these columns; None if they can be those of evaluation rows.
+
+    Evaluation rows can have columns of another tool beside their own. Only `inputs` and `outputs` are columns of other
+    tools too: they count as such where without them nothing shows the tool.
+    """
+    texts: JsonObject = dict.fromkeys(columns, "")
+    sureness, kind = surest(_BUILT_IN_KINDS, texts)
+    if not isinstance(kind, OtherDocument):
+        return None
+    own = texts.keys() & TRACEWEIR.columns.keys()
+    if not own:
+        return kind
+    beside: JsonObject = dict.fromkeys(texts.keys() - own, "")
+    is_known_by_own = sureness is Sureness.CERTAIN and surest(_BUILT_IN_KINDS, beside)[1] is not kind
+    return kind if is_known_by_own and own <= {"inputs", "outputs"} else None
 
 
 def looks_like(kind: Kind, found: JsonValue) -> str:

@@ -43,9 +43,9 @@ def _is_piece_of_ai_sdk(found: JsonObject) -> Sureness:
     return possible(is_piece and found.keys().isdisjoint({"role", "session_id", "message"}))
 
 
-def _is_event_of_langchain(found: JsonObject) -> bool:
+def _is_event_of_langchain(found: JsonObject) -> Sureness:
     kind = found.get("event")
-    return isinstance(kind, str) and kind.startswith("on_") and {"run_id", "data"} <= found.keys()
+    return possible(isinstance(kind, str) and kind.startswith("on_") and {"run_id", "data"} <= found.keys())
 
 
 def _is_state_of_langgraph(found: JsonObject) -> Sureness:
@@ -56,9 +56,9 @@ def _is_state_of_langgraph(found: JsonObject) -> Sureness:
     )
 
 
-def _is_of_swe_agent(found: JsonObject) -> bool:
+def _is_of_swe_agent(found: JsonObject) -> Sureness:
     steps = found.get("trajectory")
-    return isinstance(steps, list) and not found.keys().isdisjoint({"history", "info", "environment"})
+    return possible(isinstance(steps, list) and not found.keys().isdisjoint({"history", "info", "environment"}))
 
 
 def _is_of_openhands(found: JsonObject) -> Sureness:
@@ -71,8 +71,8 @@ def _is_of_openhands(found: JsonObject) -> Sureness:
     return possible(is_event or not first.keys().isdisjoint({"action", "observation"}))
 
 
-def _is_of_atif(found: JsonObject) -> bool:
-    return str(found.get("schema_version")).startswith("ATIF") and isinstance(found.get("steps"), list)
+def _is_of_atif(found: JsonObject) -> Sureness:
+    return possible(str(found.get("schema_version")).startswith("ATIF") and isinstance(found.get("steps"), list))
 
 
 def _is_sample_of_calls(found: JsonObject) -> Sureness:
@@ -85,16 +85,17 @@ def _is_chat_of_open_web_ui(found: JsonObject) -> Sureness:
     return possible(isinstance(chat, dict) and ("messages" in chat or "history" in chat))
 
 
-def _is_event_of_adk(found: JsonObject) -> bool:
+def _is_event_of_adk(found: JsonObject) -> Sureness:
     has_id = "invocationId" in found or "invocation_id" in found
-    return has_id and {"author", "timestamp"} <= found.keys() and not found.keys().isdisjoint({"content", "actions"})
+    has_content = not found.keys().isdisjoint({"content", "actions"})
+    return possible(has_id and {"author", "timestamp"} <= found.keys() and has_content)
 
 
-def _is_record_of_kafka(found: JsonObject) -> bool:
-    return {"topic", "partition", "offset", "value"} <= found.keys()
+def _is_record_of_kafka(found: JsonObject) -> Sureness:
+    return possible({"topic", "partition", "offset", "value"} <= found.keys())
 
 
-def _is_span(found: JsonObject) -> bool:
+def _is_span(found: JsonObject) -> Sureness:
     context = found.get("context")
     of_sdk = isinstance(context, dict) and {"trace_id", "span_id"} <= context.keys() and "name" in found
     listed = found.get("data")
@@ -102,9 +103,10 @@ def _is_span(found: JsonObject) -> bool:
     of_jaeger = isinstance(first, dict) and {"traceID", "spans"} <= first.keys()
     of_zipkin = {"traceId", "id", "timestamp"} <= found.keys() and "localEndpoint" in found
     alone = {"traceId", "spanId", "name"} <= found.keys()
-    return of_sdk or of_jaeger or of_zipkin or alone or "context.span_id" in found
+    return possible(of_sdk or of_jaeger or of_zipkin or alone or "context.span_id" in found)
 
 
+# A transcript or a row can have all of these keys beside its own, so none of these kinds is certain.
 OF_TRAJECTORIES = (
     OtherDocument(
         "a span or a trace in another form than OTLP",

@@ -173,3 +173,37 @@ def test_a_table_of_runs_of_langsmith_is_refused_by_name(tmp_path: Path) -> None
     path.write_text('id,run_type,inputs,outputs\nr,llm,"{""input"": ""q""}","{""output"": ""a""}"\n', "utf-8")
     with pytest.raises(InputError, match="each row looks like a run of LangSmith: no format reads runs"):
         read(path)
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        "traceId,spanId,name",
+        "context.span_id,context.trace_id,name",
+        "topic,partition,offset,value",
+        "invocation_id,author,timestamp,content",
+        "event,conversation_id",
+        "chosen,rejected",
+        "id,reason,topic,offset",
+        "run_type,inputs",
+    ],
+)
+def test_a_table_of_evaluation_rows_is_read_whatever_columns_stand_beside(beside: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(f"request,response,{beside}\nq,a{',' * len(beside.split(','))}\n", "utf-8")
+    found = read(path)
+    assert problems(found, path) == []
+    assert [event["row"] for event in events(found)] == [{"request": "q", "response": "a"}]
+
+
+def test_inputs_and_outputs_are_read_beside_columns_that_show_another_tool_without_them(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text('inputs,outputs,event,conversation_id\n"{""q"": ""Hi""}","""a""",message,c\n', "utf-8")
+    assert len(events(read(path))) == 1
+
+
+def test_a_table_of_spans_without_columns_of_evaluation_rows_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "spans.csv"
+    path.write_text("context.span_id,context.trace_id,name\ns,t,chat\n", "utf-8")
+    with pytest.raises(InputError, match="each row looks like a span or a trace in another form than OTLP"):
+        read(path)

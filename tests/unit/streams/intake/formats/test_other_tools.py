@@ -156,6 +156,18 @@ def test_a_document_of_another_tool_is_refused_by_its_name(document: Document, k
 
 
 CHAT = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
+ROW = {"request": "q", "response": "a"}
+BESIDE: list[Document] = [
+    {"traceId": "t", "spanId": "s", "name": "chat"},
+    {"context.span_id": "s", "context.trace_id": "t", "name": "chat"},
+    {"traceId": "t", "id": "s", "timestamp": 1, "localEndpoint": {}},
+    {"topic": "t", "partition": 0, "offset": 3, "value": {}},
+    {"event": "on_chat_model_end", "run_id": "r", "data": {}},
+    {"trajectory": [], "info": {}},
+    {"invocation_id": "e", "author": "user", "timestamp": 1.0, "content": "q"},
+    {"invocation_id": "e", "author": "user", "timestamp": 1.0, "actions": {}},
+    {"schema_version": "ATIF-v1.4", "steps": []},
+]
 
 
 @pytest.mark.parametrize(
@@ -167,6 +179,8 @@ CHAT = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
         {"messages": CHAT, "chat_history": [{"role": "USER", "message": "q"}]},
         {"messages": CHAT, "requests": [{"message": {}, "response": []}]},
         {"sessionId": "s", "messages": [{"type": each["role"], "message": each} for each in CHAT]},
+        {"messages": CHAT, "name": "support-chat", "context": {"trace_id": "t", "span_id": "s"}},
+        *({**asked, **beside} for asked in ({"messages": CHAT}, ROW) for beside in BESIDE),
     ],
 )
 def test_a_document_that_a_format_reads_is_read_whatever_stands_beside(document: Document) -> None:
