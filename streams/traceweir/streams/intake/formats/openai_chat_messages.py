@@ -206,7 +206,7 @@ def _messages(
     if known == "tool" and item.get("requestor") == "user":
         # In tau2-bench, the result of the user's own tool, whose call is named.
         return
-    body = _content_of(item.get(name))
+    body = _content_of(item.get(name), known)
     written = results_in(body) if known != "assistant" and isinstance(body, str) else []
     if written and (
         has_called if known == "user" else len(written) > 1 or not isinstance(item.get("tool_call_id"), str)
@@ -292,9 +292,9 @@ def _of_constructor(item: JsonObject) -> JsonObject:
     return {"role": role, **message} if isinstance(message, dict) else item
 
 
-def _content_of(content: JsonValue) -> JsonValue:
-    """Returns the content of a message; a list of parts that somebody has written as a text is that list."""
-    parts = parts_in(content) if isinstance(content, str) else None
+def _content_of(content: JsonValue, role: Role) -> JsonValue:
+    """Returns the content of a message; a list of parts that a program has printed as a text is that list."""
+    parts = parts_in(content, is_of_user=role == "user") if isinstance(content, str) else None
     return content if parts is None else parts
 
 

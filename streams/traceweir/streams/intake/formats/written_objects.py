@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import NoneType
 
 from pydantic import JsonValue
 
@@ -22,13 +24,34 @@ _OF_OBJECT = re.compile(
 """What Python prints of an answer of an SDK, where a program wrote the object in place of its text. It is one line."""
 PRINTED = "object printed by Python"
 """The kind of a text that is an object."""
-_KINDS = frozenset(
+_Keys = Mapping[str, type | tuple[type, ...]]
+_TEXT: tuple[_Keys, _Keys] = (
+    {"text": str},
     {
-        *("text", "input_text", "output_text", "image_url", "input_image", "image", "refusal"),
-        *("tool_use", "tool_result", "tool-call", "tool-result", "thinking", "reasoning", "server_tool_use"),
-    }
+        "citations": (list, NoneType),
+        "cache_control": (dict, NoneType),
+        "annotations": list,
+        "logprobs": (list, NoneType),
+    },
 )
-"""The types of parts by which a text is known for a list of parts."""
+_IMAGE: tuple[_Keys, _Keys] = ({"image_url": (dict, str)}, {"detail": str})
+_OF_USER: Mapping[str, tuple[_Keys, _Keys]] = {
+    "text": _TEXT,
+    "input_text": _TEXT,
+    "image_url": _IMAGE,
+    "input_image": _IMAGE,
+    "image": ({"source": dict}, {"cache_control": (dict, NoneType)}),
+}
+"""The parts of a user by their type: the keys that each has beside its type, and those that it can have."""
+_OF_ASSISTANT: Mapping[str, tuple[_Keys, _Keys]] = {
+    **_OF_USER,
+    "output_text": _TEXT,
+    "refusal": ({"refusal": str}, {}),
+    "thinking": ({"thinking": str, "signature": str}, {}),
+    "tool_use": ({"id": str, "name": str, "input": dict}, {"cache_control": (dict, NoneType), "caller": dict}),
+}
+_TELLING = frozenset(("text", "input_text", "output_text", "refusal", "tool_use"))
+"""The types of which a list of parts has one."""
 
 
 def is_printed_object(text: str) -> bool:
@@ -40,12 +63,18 @@ def is_printed_object(text: str) -> bool:
     return _OF_OBJECT.fullmatch(text) is not None
 
 
-def parts_in(text: str) -> list[JsonValue] | None:
-    """Returns the parts in a text that is a list of them; None for any other text.
+def parts_in(text: str, *, is_of_user: bool = False) -> list[JsonValue] | None:
+    """Returns the parts in a text that is nothing but a list of them; None for any other text.
+
+    Each part has the keys of its type and no others, because an answer or a question can be JSON that has a `type` too.
+
+    Args:
+        text: The text.
+        is_of_user: Whether a user has written the text, in which there are no calls and no results.
 
     >>> parts_in('[{"type": "text", "text": "Hi"}]'), parts_in("[{'type': 'text', 'text': 'Hi'}]")
     ([{'type': 'text', 'text': 'Hi'}], [{'type': 'text', 'text': 'Hi'}])
-    >>> parts_in('[{"type": "bus", "line": 4}]'), parts_in("Hi")
+    >>> parts_in('[{"type": "text", "text": "Your mail", "name": "email"}]'), parts_in("Hi")
     (None, None)
     """
     if not text.startswith(('[{"', "[{'")):
@@ -57,5 +86,18 @@ def parts_in(text: str) -> list[JsonValue] | None:
             found = read_json(text).value
         except ValueError:
             return None
-    are_parts = isinstance(found, list) and all(isinstance(each, dict) and each.get("type") in _KINDS for each in found)
-    return found if are_parts and found else None
+    kinds = _OF_USER if is_of_user else _OF_ASSISTANT
+    if not isinstance(found, list) or not all(_is_part(each, kinds) for each in found):
+        return None
+    return found if any(isinstance(each, dict) and each["type"] in _TELLING for each in found) else None
+
+
+def _is_part(value: JsonValue, kinds: Mapping[str, tuple[_Keys, _Keys]]) -> bool:
+    kind = value.get("type") if isinstance(value, dict) else None
+    if not isinstance(value, dict) or not isinstance(kind, str) or kind not in kinds:
+        return False
+    needed, further = kinds[kind]
+    known = {**needed, **further, "type": str}
+    if not needed.keys() <= value.keys() or not value.keys() <= known.keys():
+        return False
+    return value.get("name") != "" and all(isinstance(each, known[key]) for key, each in value.items())
