@@ -101,10 +101,9 @@ class SavedEvent(AdkModel):
     def tells(self) -> bool:
         """Whether the event has anything of a turn, and not only what the application has noted."""
         spoken = self.input_transcription is not None or self.output_transcription is not None
-        is_of_model = (
-            self.usage_metadata is not None or self.model_version is not None or self.finish_reason is not None
-        )
-        return bool(self.content and self.content.parts) or spoken or is_of_model or bool(self.error)
+        of_model = (self.usage_metadata, self.model_version, self.finish_reason, self.error_code, self.error_message)
+        is_of_model = any(each is not None for each in of_model)
+        return bool(self.content and self.content.parts) or spoken or is_of_model
 
     @property
     def is_of_user(self) -> bool:

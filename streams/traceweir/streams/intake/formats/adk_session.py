@@ -54,8 +54,8 @@ from traceweir.streams.intake.formats.base import (
 from traceweir.streams.intake.formats.documents import Document
 
 _CONFIRMATION = "adk_request_confirmation"
-_MAX_ERROR_CHARS = 2_000
 """The call with which ADK asks the user whether another call may run."""
+_MAX_ERROR_CHARS = 2_000
 
 
 def read_adk_session(found: JsonObject, document: Document, context: InputContext) -> list[AgentRecord]:
@@ -184,7 +184,7 @@ def _turn(invocation_id: str, events: Sequence[SavedEvent]) -> RecordedTurn:
             final = event if not has_text or any(part.text for part in event.parts) else final
         if event.grounding_metadata is not None or any(part.is_shown for part in event.parts):
             shown.append(event)
-    last = next((event for event in reversed(events) if not event.is_of_user), None)
+    last = _last_of_agent(events)
     error = last.error[:_MAX_ERROR_CHARS] if last is not None else ""
     # A text before an error is no answer.
     final = None if error else final
@@ -237,9 +237,14 @@ def _turn(invocation_id: str, events: Sequence[SavedEvent]) -> RecordedTurn:
     )
 
 
+def _last_of_agent(events: Sequence[SavedEvent]) -> SavedEvent | None:
+    """Returns the last event of an agent that is more than a note, such as a state; None without one."""
+    return next((event for event in reversed(events) if not event.is_of_user and event.tells), None)
+
+
 def _not_whole(events: Sequence[SavedEvent], final: SavedEvent | None, answer: Content | None) -> list[str]:
     """Tells whether the model ended before it had written the whole answer."""
-    last = final or next((event for event in reversed(events) if not event.is_of_user), None)
+    last = final or _last_of_agent(events)
     text = answer.text if answer is not None else ""
     reasons = (last.finish_reason, last.error_code) if last is not None else ()
     return next((not_whole(text, each) for each in reasons if isinstance(each, str) and each), [])

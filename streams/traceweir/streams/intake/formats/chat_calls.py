@@ -53,9 +53,11 @@ def call_of(call: JsonValue, path: str, error: MakeError, *, function_path: str 
         )
     arguments = first_of(named, "arguments", "args", "input", "parameters", "tool_kwargs")
     call_id = identifier(first_of(call, "id", "call_id", "toolUseId", "toolCallId", "tool_call_id"))
-    found = call_with(call_id, name, arguments)
-    # The input of a custom tool is a text.
+    # The input of a custom tool is a text, whatever it looks like, and only an object in it is read.
     is_free = isinstance(call.get("custom"), dict) or call.get("type") == "custom_tool_call"
+    if is_free and isinstance(arguments, str) and not arguments.lstrip().startswith("{"):
+        return ChatToolCall(call_id, name, {"arguments": arguments} if arguments else {})
+    found = call_with(call_id, name, arguments)
     return replace(found, kept_as_text=False) if is_free else found
 
 

@@ -154,7 +154,8 @@ def result_of(
         said = said.get("message")
     text, unread = (
         (said, Counter[str]())
-        if content in (None, "") and isinstance(said, str)
+        # Some tools say beside an empty result that there was no error.
+        if isinstance(said, str) and (content is None or (content == "" and is_failure({"error": said})))
         else _read_result(content, path, error, depth)
     )
     name = first_of(result, "name", "toolName", "tool_name")

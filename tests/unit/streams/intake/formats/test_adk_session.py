@@ -219,6 +219,33 @@ def test_an_error_of_the_model_at_the_end_is_that_of_the_invocation(more: dict[s
     assert (said(found), found.error) == (("Hi", None), error)
 
 
+def test_an_error_stays_that_of_the_invocation_when_a_state_is_noted_after_it() -> None:
+    (found,) = invocations(
+        adk_event("user", text("Hi")),
+        adk_event("geo", text("Let me look.")),
+        adk_event("geo", errorCode=500, errorMessage="boom"),
+        adk_event("geo", actions={"stateDelta": {"seats": 2}}),
+    )
+    assert (said(found), found.error) == (("Hi", None), "500: boom")
+
+
+def test_an_error_before_an_answer_that_stopped_at_its_limit_is_not_that_of_the_invocation() -> None:
+    (found,) = invocations(
+        adk_event("user", text("Hi")), adk_event("geo", errorCode="503"), adk_event("geo", errorCode="MAX_TOKENS")
+    )
+    assert (said(found), found.error) == (("Hi", None), None)
+
+
+def test_an_answer_stays_when_a_state_is_noted_after_it() -> None:
+    (found,) = invocations(
+        adk_event("user", text("Hi")),
+        adk_event("geo", errorCode=500),
+        adk_event("geo", text("Yes.")),
+        adk_event("geo", actions={"stateDelta": {"seats": 2}}),
+    )
+    assert (said(found), found.error) == (("Hi", "Yes."), None)
+
+
 def test_an_error_after_which_the_agent_answers_is_not_that_of_the_invocation() -> None:
     (found,) = invocations(
         adk_event("user", text("Hi")), adk_event("geo", errorCode="503"), adk_event("geo", text("Yes."))
