@@ -64,13 +64,14 @@ def calls_in(text: str) -> WrittenCalls:
 
 
 def _ends_with_calls(text: str) -> bool:
-    """Returns whether a text has elements of calls from the first one on, and that one stands in no code."""
+    """Returns whether a text has elements of calls from the first one on, and that one stands in no code or quotation."""
     begin = text.find("<tool_call>")
     if begin < 0:
         return False
     line = text.rfind("\n", 0, begin) + 1
     is_code = len(_FENCE.findall(text, 0, line)) % 2 or text.count("`", line, begin) % 2
-    return not is_code and not _CALL.sub("", text[begin:]).strip()
+    is_quoted = text.startswith((">", "    ", "\t"), line)
+    return not is_code and not is_quoted and not _CALL.sub("", text[begin:]).strip()
 
 
 def results_in(text: str) -> list[str]:

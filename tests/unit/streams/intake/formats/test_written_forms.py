@@ -64,6 +64,8 @@ def test_an_element_that_is_no_call_is_named_and_stays_in_the_text() -> None:
         f"It writes JSON in an element:\n```\n{ASKED}\n```",
         f"It writes JSON in an element:\n```\n{ASKED}",
         f"It writes {ASKED} and waits.",
+        '> <tool_call>{"name": "f", "arguments": {}}</tool_call>',
+        'It writes:\n\n    <tool_call>{"name": "f", "arguments": {}}</tool_call>',
         '`<tool_call>{"name": "f", "arguments": {}}</tool_call>`',
         "Look for the beginning, e.g. `<tool_call>{`",
     ],
