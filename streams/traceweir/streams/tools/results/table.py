@@ -165,7 +165,7 @@ def row_of(found: FoundScore) -> tuple[Any, ...]:
                 cells[at] = cells[at].astimezone(UTC)
     except (ValueError, OverflowError, OSError):
         raise UnwritableScoreError("a time is outside the years 1 to 9999") from None
-    for at in _INTEGERS_AT:
+    for at in INTEGERS_AT:
         # Whether a range has None takes as many steps as the range has numbers.
         if cells[at] is not None and cells[at] not in INTEGERS:
             raise UnwritableScoreError(f"{COLUMNS[at].name} has more than 64 bits")
@@ -186,7 +186,7 @@ _WRITTEN_AT, _STATUS, _PARTITION, _OFFSET, _TRACE_ID, _SPAN_ID = (
 )
 _DOCUMENTS = [at for at, column in enumerate(COLUMNS) if column.name in ("details", "labels")]
 _TIMES = [at for at, column in enumerate(COLUMNS) if column.type == "time"]
-_INTEGERS_AT = [at for at, column in enumerate(COLUMNS) if column.type == "integer"]
+INTEGERS_AT = [at for at, column in enumerate(COLUMNS) if column.type == "integer"]
 
 
 class _Csv:

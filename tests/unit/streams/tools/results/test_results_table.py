@@ -84,7 +84,7 @@ def test_the_status_of_a_value_without_a_threshold_is_informational() -> None:
 
 def test_an_integer_can_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     column = next(at for at, each in enumerate(COLUMNS) if each.name == "scorer_version")
-    monkeypatch.setattr(table, "_INTEGERS_AT", [column])
+    monkeypatch.setattr(table, "INTEGERS_AT", [column])
     # The true range would be searched for None for years.
     monkeypatch.setattr(table, "INTEGERS", range(2))
     score = make_score()
