@@ -35,7 +35,7 @@ from traceweir.streams.intake.formats.outputs_as_messages import with_outputs_ap
 from traceweir.streams.intake.formats.shown_text import described
 from traceweir.streams.intake.formats.stored_endings import has_failed
 from traceweir.streams.intake.formats.transcript_items import TranscriptPlace, is_stored_answer, items_of, listed
-from traceweir.streams.intake.formats.written_calls import calls_in, results_in
+from traceweir.streams.intake.formats.written_calls import UNREAD_CALL, calls_in, results_in
 from traceweir.streams.intake.formats.written_objects import PRINTED, is_printed_object, parts_in
 
 _ROLES: Mapping[str, Role] = {
@@ -98,7 +98,7 @@ def messages_of(document: JsonObject, place: TranscriptPlace) -> list[ChatMessag
                 message = message if message.tool else replace(message, tool=name)
                 waiting.remove(name)
             if message.role != "tool":
-                has_called = bool(message.calls)
+                has_called = bool(message.calls) or UNREAD_CALL in message.unread
             messages.append(message)
     messages = with_placed_notes(with_outputs_apart(messages))
     last = next((place for place in reversed(range(len(messages))) if messages[place].role == "assistant"), None)

@@ -38,14 +38,16 @@ _MISSING = (
 def with_outputs_apart(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
     """Returns messages without those of the user that have the output of a tool: they begin no turn, and are named.
 
-    Such a message stands directly after a text in which the model asks for a tool in the same form. Any other message
-    that is like an output is a question: people report results and observations, too.
+    Such a message stands directly after a text in which the model asks for a tool in the same form, or after another
+    output of it. Any other message that is like an output is a question: people report results and observations, too.
     """
     found: list[ChatMessage] = []
     asking = ""
     for message in messages:
         if message.role == "user" and asking and _is_output(message.text.lstrip(), asking):
-            message = ChatMessage("assistant", "", unread=Counter([_KIND]), at=message.at, missing=(_MISSING,))
+            # The outputs of several tools can follow one text.
+            found.append(ChatMessage("assistant", "", unread=Counter([_KIND]), at=message.at, missing=(_MISSING,)))
+            continue
         asking = message.text if message.role == "assistant" else ""
         found.append(message)
     return found

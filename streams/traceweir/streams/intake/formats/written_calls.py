@@ -12,6 +12,8 @@ _CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
 _RESULT = re.compile(r"<tool_response>\s?(.*?)\s?</tool_response>", re.DOTALL)
 _RESULTS = re.compile(r"\s*(?:<tool_response>(?:(?!</?tool_response>).)*</tool_response>\s*)+", re.DOTALL)
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
+_END_MARK = re.compile(r"(?:<\|\w+\|>|</s>)\Z")
+_MAX_MARK_CHARS = 30
 UNREAD_CALL = "tool_call"
 """The kind of an element of a call whose content is no call."""
 
@@ -60,7 +62,7 @@ def calls_in(text: str) -> WrittenCalls:
     if not _ends_with_calls(text):
         return WrittenCalls(text, calls, unread)
     rest = _CALL.sub(left, text)
-    return WrittenCalls(rest.strip() if calls else text, calls, unread)
+    return WrittenCalls(_without_end_marks(rest).strip() if calls else text, calls, unread)
 
 
 def _ends_with_calls(text: str) -> bool:
@@ -71,7 +73,15 @@ def _ends_with_calls(text: str) -> bool:
     line = text.rfind("\n", 0, begin) + 1
     is_code = len(_FENCE.findall(text, 0, line)) % 2 or text.count("`", line, begin) % 2
     is_quoted = text.startswith((">", "    ", "\t"), line)
-    return not is_code and not is_quoted and not _CALL.sub("", text[begin:]).strip()
+    return not is_code and not is_quoted and not _without_end_marks(_CALL.sub("", text[begin:])).strip()
+
+
+def _without_end_marks(text: str) -> str:
+    """Returns a text without the marks with which a model ends its message, where its server has left them."""
+    text = text.rstrip()
+    while (mark := _END_MARK.search(text, max(0, len(text) - _MAX_MARK_CHARS))) is not None:
+        text = text[: mark.start()].rstrip()
+    return text
 
 
 def results_in(text: str) -> list[str]:

@@ -248,6 +248,11 @@ class Watcher:
             if self._watch is not watch:
                 return
             results = {place.partition: offset for place, offset in self._positions.items()}
+            behind = self._behind(consumer)
+            for place in self._positions:
+                if place.partition not in behind:
+                    # A log that has lost its end, and keeps its id, never reaches the offset that was read before.
+                    watch.forget_offsets(place.partition)
             if watch.reads_again(results):
                 return
             cut = watch.cut(LogPlace(results, self._results_id, self._rules.position))

@@ -317,3 +317,26 @@ def test_the_message_of_an_error_beside_an_empty_result_is_read() -> None:
     found = only(QUESTION, tool_calls(("c", "weather", "{}")), failed, ANSWER)
 
     assert [each.response for each in found.tool_responses] == [{"error": "timed out"}]
+
+
+@pytest.mark.parametrize("mark", ["<|im_end|>", "</s>", "\n<|eot_id|>\n"])
+def test_the_mark_with_which_a_model_ends_its_message_is_no_text_after_a_call(mark: str) -> None:
+    found = only(QUESTION, assistant_message(f"{ASKED}{mark}"), user_message(RETURNED), ANSWER)
+
+    assert calls(found) == [("weather", {"city": "Oslo"})]
+    assert answer(found) == "It rains."
+
+
+def test_the_result_of_a_call_that_cannot_be_read_is_no_question() -> None:
+    broken = '<tool_call>{"name": weather}</tool_call>'
+    found = only(QUESTION, assistant_message(broken), user_message(RETURNED), ANSWER)
+
+    assert said(found) == ("Weather?", "It rains.")
+
+
+def test_each_of_several_outputs_in_a_row_is_no_question() -> None:
+    asking = assistant_message("Action: search\nAction Input: Oslo")
+    outputs = [user_message(f"Observation: {number}") for number in (1, 2)]
+    found = only(QUESTION, asking, *outputs, ANSWER)
+
+    assert said(found) == ("Weather?", "It rains.")
