@@ -24,6 +24,7 @@ BUILDERS = {"streams/traceweir/streams/pipeline/topology.py"}
 READERS = {
     "tests/simulation/bounds.py",
     "tests/simulation/long_run.py",
+    "tests/simulation/bugs/of_certificates.py",
     "tests/simulation/bugs/of_clocks_and_bytes.py",
     "tests/simulation/bugs/of_collect.py",
     "tests/simulation/bugs/of_configs.py",
