@@ -54,8 +54,8 @@ class ProblemLog:
         self._losses += 1
         if self._losses <= MOST_LOSSES_LOGGED:
             log.warning(
-                "the %s of %s at %s[%d] offset %d is a dead letter: %s",
-                self._what, printable(found.key, 100), self._topic, found.partition, found.offset, reason,
+                "the %s %s at %s[%d] offset %d is a dead letter: %s",
+                self._what, printable(found.name, 200), self._topic, found.partition, found.offset, reason,
             )  # fmt: skip
 
     def no_score(self, partition: int, offset: int) -> None:

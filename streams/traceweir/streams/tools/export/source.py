@@ -39,6 +39,11 @@ class FoundRecord(Protocol):
         """Its key: records with one key are sent in their order."""
         ...
 
+    @property
+    def name(self) -> str:
+        """What tells it from others with its key, for the log."""
+        ...
+
 
 class FoundAlert(NamedTuple):
     """An alert, with its place on the topic."""
@@ -54,6 +59,11 @@ class FoundAlert(NamedTuple):
     def key(self) -> str:
         """The id of the alert: it is raised before it is resolved."""
         return self.alert.alert_id
+
+    @property
+    def name(self) -> str:
+        """The id and the state of the alert."""
+        return f"{self.alert.alert_id}, {self.alert.state},"
 
 
 Found = TypeVar("Found", bound=FoundRecord)

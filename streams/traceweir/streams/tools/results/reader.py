@@ -42,6 +42,11 @@ class FoundScore(NamedTuple):
         """The key of the record."""
         return self.score.session_id
 
+    @property
+    def name(self) -> str:
+        """The id of the result and its metric, for the log."""
+        return f"{self.score.result_id} of metric {self.score.metric}"
+
 
 @dataclass(frozen=True, slots=True)
 class ScoreFilter:
