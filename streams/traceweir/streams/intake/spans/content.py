@@ -121,9 +121,7 @@ def _is_frame(node: Node) -> bool:
 def given_answer(turn: TurnSpans, models: Sequence[ModelCall]) -> str:
     """Returns the answer to the user that the outermost spans have; empty if they do not have it."""
     for node in () if turn.bare else _outermost(turn, last=True):
-        if found := answer_on(node):
-            return found
-        if found := last_message_on(node):
+        if found := answer_on(node) or last_message_on(node):
             return _as_written(found, models)
     return ""
 

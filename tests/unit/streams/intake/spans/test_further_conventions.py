@@ -226,3 +226,15 @@ def test_the_events_of_strands_with_the_newest_conventions_tell_calls_results_an
     assert found["tool.called"][0]["args"] == {"day": "Sunday"}
     assert found["tool.returned"][0]["error"] == "no such day"
     assert found["invocation.completed"][0]["final_response"]["parts"] == [{"text": "No."}]
+
+
+def test_the_line_break_that_strands_adds_to_the_answer_in_an_event_is_no_part_of_it() -> None:
+    def wrote(text: str) -> SpanEvent:
+        messages = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": text}]}])
+        return SpanEvent("gen_ai.client.inference.operation.details", 1, {"gen_ai.output.messages": messages})
+
+    agent = span(1, 0, "invoke_agent desk", {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"})
+    agent.events.append(wrote("No.\n"))
+    chat = span(2, 1, "chat m", {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"})
+    chat.events.append(wrote("No."))
+    assert events(agent, chat)["invocation.completed"][0]["final_response"]["parts"] == [{"text": "No."}]
