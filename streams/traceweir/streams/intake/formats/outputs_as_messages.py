@@ -21,11 +21,14 @@ _FORMS = (
     (re.compile(r"<returncode>-?\d+</returncode>\s*<(?:output|warning)"), re.compile(r"^```", re.MULTILINE)),
     (re.compile(r"<function_results>"), re.compile(r"<function_calls>")),
     (re.compile(r"OBSERVATION:\n"), re.compile(r"\A\s*DISCUSSION\b|<function=\w")),
-    (re.compile(r"Observation:\s*Execution logs:"), re.compile(r"<code>|<end_code>")),
-    (re.compile(r"Observation:"), re.compile(r"^(?:\*\*)?Action(?: \d+)?:(?:\*\*)? ?\w+\[", re.MULTILINE)),
+    (
+        re.compile(r"Observation:\s*Execution logs:"),
+        re.compile(r"<code>|<end_code>|^Code:\s*\n```(?:py(?:thon)?)?$", re.MULTILINE),
+    ),
+    (re.compile(r"Observation:"), re.compile(r"^(?:\*\*)?Action(?: \d+)?:(?:\*\*)? ?\w+(?:\[|: ?\S)", re.MULTILINE)),
 )
 """How an output begins and how the model has asked for it: mini-SWE-agent, Claude's first form of tools, SWE-agent,
-smolagents, and ReAct with `search[Oslo]`."""
+smolagents, and ReAct with `search[Oslo]` or `search: Oslo`."""
 _ACTION = re.compile(r"^(?:\*\*)?Action:", re.MULTILINE)
 _ACTION_INPUT = re.compile(r"^(?:\*\*)?Action Input:|\"action_input\"\s*:", re.MULTILINE)
 """What ReAct has after an action: in lines, or in JSON."""
