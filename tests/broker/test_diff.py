@@ -49,7 +49,7 @@ def diff(servers: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> Diff:
 
 def only_value(ended: Ended) -> dict[str, Any]:
     (metric,) = json.loads(ended.out)["metrics"]
-    return {"how": metric["how"], **metric["value"]}
+    return {"pairing": metric["pairing"], **metric["value"]}
 
 
 def test_live_results_are_compared_with_a_shadow_in_pairs(servers: str, shadow: str, diff: Diff) -> None:
@@ -59,7 +59,7 @@ def test_live_results_are_compared_with_a_shadow_in_pairs(servers: str, shadow: 
     ended = diff("results", "results.shadow.v2", "--max-drop", "response_match_score=0.1")
 
     found = only_value(ended)
-    assert (found["how"], found["sessions"]) == ("paired", 6)
+    assert (found["pairing"], found["sessions"]) == ("paired", 6)
     assert found["difference"] == pytest.approx(-0.2)
     assert (ended.code, ended.err) == (1, "")
 
@@ -71,7 +71,7 @@ def test_two_spans_of_time_are_compared_as_two_samples(servers: str, diff: Diff)
 
     found = only_value(diff(f"results?since={week}&until={day}", f"results?since={day}"))
 
-    assert (found["how"], found["base_mean"], found["challenger_mean"]) == ("unpaired", 0.5, pytest.approx(0.9))
+    assert (found["pairing"], found["base_mean"], found["challenger_mean"]) == ("unpaired", 0.5, pytest.approx(0.9))
 
 
 def test_a_span_of_time_without_results_says_from_when_to_when_results_exist(

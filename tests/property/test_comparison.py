@@ -46,7 +46,7 @@ def test_exchanged_sides_have_the_opposite_difference(base: list[Score], challen
     there = every(compared([*base, *ALWAYS], [*challenger, *ALWAYS]))
     back = every(compared([*challenger, *ALWAYS], [*base, *ALWAYS]))
     for one, other in zip(there, back, strict=True):
-        assert (one.metric, one.how, one.pairs) == (other.metric, other.how, other.pairs)
+        assert (one.metric, one.pairing, one.pairs) == (other.metric, other.pairing, other.pairs)
         assert (one.value is None) == (other.value is None)
         if one.value and other.value:
             assert one.value.difference == pytest.approx(-other.value.difference, abs=1e-12)
@@ -79,6 +79,6 @@ def test_every_result_is_counted_once_with_its_status(base: list[Score], challen
 @given(sides)
 def test_a_side_does_not_differ_from_itself(base: list[Score]) -> None:
     for each in every(compared([*base, *ALWAYS], [*base, *ALWAYS])):
-        assert each.how == "paired" or each.value is None
+        assert each.pairing == "paired" or each.value is None
         assert each.value is None or each.value.difference == 0
         assert each.verdicts is None or (each.verdicts.to_failed, each.verdicts.to_passed) == (0, 0)

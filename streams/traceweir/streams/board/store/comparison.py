@@ -85,8 +85,8 @@ def compare_with_pairs(store: Readable, first: Selection, second: Selection) -> 
     comparison = Comparison(metrics=metrics, common_sessions=common, no_pairs_because=no_pairs_because)
     if pairs is None or not by_pairs:
         return Sides(comparison, None)
-    kept = [each for each in pairs.metrics if each.how == "paired"]
-    gate = pairs.gate if pairs.gate is not None and pairs.gate.how == "paired" else None
+    kept = [each for each in pairs.metrics if each.pairing == "paired"]
+    gate = pairs.gate if pairs.gate is not None and pairs.gate.pairing == "paired" else None
     return Sides(comparison, pairs.model_copy(update={"metrics": kept, "gate": gate}))
 
 
@@ -106,7 +106,7 @@ def _paired(pairs: Diff | None) -> list[MetricComparison]:
     if pairs is None:
         return []
     every = [*pairs.metrics, *([pairs.gate] if pairs.gate is not None else [])]
-    return [each for each in every if each.how == "paired"]
+    return [each for each in every if each.pairing == "paired"]
 
 
 def _by_pairs(each: MetricComparison) -> TestedDifference | None:

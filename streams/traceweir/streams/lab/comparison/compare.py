@@ -134,7 +134,7 @@ def _compare_metric(samples: _Samples, texts: Texts, flips: int, judges: Sequenc
     return MetricComparison(
         metric=samples.kind.metric,
         level=samples.kind.level,
-        how="paired" if paired else "unpaired",
+        pairing="paired" if paired else "unpaired",
         base=_figures(samples.base, judges),
         challenger=_figures(samples.challenger, judges),
         pairs=len(before),

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-How = Literal["paired", "unpaired"]
+Pairing = Literal["paired", "unpaired"]
 BoundKind = Literal["max_drop", "max_rise", "max_flips"]
 BoundOn = Literal["mean", "interval"]
 
@@ -138,7 +138,7 @@ class MetricComparison(_Part):
     """Full name of the metric."""
     level: str
     """What is measured: `invocation`, `trace` or `session`."""
-    how: How
+    pairing: Pairing
     """`paired`: results of the same subject are compared. `unpaired`: all results of both sides are compared."""
     base: SideFigures
     """The base."""

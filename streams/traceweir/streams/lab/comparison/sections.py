@@ -144,7 +144,7 @@ def _remarks(comparison: Diff) -> list[str]:
         f"{_name(each)}: {counted(each.pairs, 'pair')} of {each.base.results} and {each.challenger.results} results"
         + (f", {each.other_revision} in different revisions" if each.other_revision else "")
         for each in comparison.metrics
-        if each.how == "unpaired" or each.pairs < max(each.base.results, each.challenger.results)
+        if each.pairing == "unpaired" or each.pairs < max(each.base.results, each.challenger.results)
     ]
     judged = [
         f"warning: {_name(each)} has values of different judges, so a difference can be theirs: "
@@ -164,7 +164,7 @@ def _value(each: MetricComparison) -> Sequence[str] | None:
     if found is None:
         return None
     return (
-        *(short_name(each.metric), each.level, each.how, _number(found)),
+        *(short_name(each.metric), each.level, each.pairing, _number(found)),
         *(figure(found.base_mean), figure(found.challenger_mean)),
         *(_signed(found.difference), _interval(found), _p(found.p_value), _p(found.p_value_holm)),
     )

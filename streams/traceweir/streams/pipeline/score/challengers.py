@@ -43,7 +43,7 @@ class Challengers:
     Args:
         file: The challenger in the worker's config file.
         log: The configs of the topic `configs`; None: the file's config scores every session.
-        how: How the process scores by them.
+        challenger_scoring: By what and within which limits the process scores by them.
     """
 
     def __init__(self, file: Challenger | None, log: ConfigLog | None, challenger_scoring: ChallengerScoring) -> None:

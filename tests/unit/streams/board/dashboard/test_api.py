@@ -294,7 +294,7 @@ async def test_a_diff_is_the_document_of_the_command(client: Client, versions: D
     query = "first_agent_version=1&second_agent_version=2"
     found = Diff.model_validate_json((await client(read=versions).get(f"/api/diff?{query}")).content)
 
-    assert (found.metrics[0].how, found.base.results, found.challenger.results) == ("unpaired", 10, 10)
+    assert (found.metrics[0].pairing, found.base.results, found.challenger.results) == ("unpaired", 10, 10)
     assert found.metrics[0].value is not None
     assert found.metrics[0].value.difference == pytest.approx(0.5)
 

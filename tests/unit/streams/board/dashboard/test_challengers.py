@@ -163,7 +163,7 @@ async def test_the_api_has_the_challengers_and_their_differences(client: httpx.A
     assert (found["base"]["name"], found["challenger"]["name"]) == ("results", "v2")
     assert (found["base"]["sessions"], found["challenger"]["sessions"]) == (3, 3)
     (metric,) = found["metrics"]
-    assert (metric["how"], metric["pairs"], metric["verdicts"]["to_failed"]) == ("paired", 3, 3)
+    assert (metric["pairing"], metric["pairs"], metric["verdicts"]["to_failed"]) == ("paired", 3, 3)
 
 
 async def test_a_challenger_that_is_not_in_effect_is_not_found(client: httpx.AsyncClient) -> None:

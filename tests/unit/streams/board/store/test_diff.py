@@ -54,7 +54,7 @@ def test_results_of_one_subject_on_both_sides_are_pairs_with_flips(store: Store)
 
     (metric,) = diff(store, EARLIER, DAY).metrics
 
-    assert (metric.how, metric.pairs) == ("paired", 3)
+    assert (metric.pairing, metric.pairs) == ("paired", 3)
     assert metric.verdicts is not None
     assert {(flip.base.rationale, flip.challenger.rationale) for flip in metric.verdicts.flips} == {("was so", "is so")}
 

@@ -226,7 +226,7 @@ def test_sides_of_one_file_are_selected_by_dimension_and_metric(write_input: Wri
     )
     found = json.loads(ended.out)
     (metric,) = found["metrics"]
-    assert metric["how"] == "unpaired"
+    assert metric["pairing"] == "unpaired"
     assert metric["value"]["difference"] == pytest.approx(0.4)
     assert found["only_in_challenger"] == []
 

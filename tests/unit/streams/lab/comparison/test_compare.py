@@ -23,7 +23,7 @@ def scores(values: Sequence[float | None], prefix: str = "s", **changes: Any) ->
 def test_results_of_the_same_subject_are_compared_as_pairs() -> None:
     found = only_metric(compared(scores([0.5, 0.7, 0.9]), scores([0.4, 0.7, 0.5])))
     assert found.value is not None
-    assert (found.how, found.pairs, found.value.sessions) == ("paired", 3, 3)
+    assert (found.pairing, found.pairs, found.value.sessions) == ("paired", 3, 3)
     assert found.value.difference == pytest.approx(-0.5 / 3)
     assert found.value.base_mean == pytest.approx(0.7)
 
@@ -31,20 +31,20 @@ def test_results_of_the_same_subject_are_compared_as_pairs() -> None:
 def test_results_without_a_partner_are_left_out_of_the_means_of_pairs() -> None:
     found = only_metric(compared(scores([0.5, 0.7, 0.0]), scores([0.4, 0.6])))
     assert found.value is not None
-    assert (found.how, found.base.results, found.value.base_values) == ("paired", 3, 2)
+    assert (found.pairing, found.base.results, found.value.base_values) == ("paired", 3, 2)
     assert found.value.difference == pytest.approx(-0.1)
 
 
 def test_sides_with_few_pairs_are_compared_as_two_samples_with_all_their_values() -> None:
     found = only_metric(compared(scores([0.0, 0.2, 0.4]), [*scores([0.5, 0.7, 0.9], "t"), *scores([0.1])]))
     assert found.value is not None
-    assert (found.how, found.pairs, found.value.base_values, found.value.challenger_values) == ("unpaired", 1, 3, 4)
+    assert (found.pairing, found.pairs, found.value.base_values, found.value.challenger_values) == ("unpaired", 1, 3, 4)
     assert found.value.difference == pytest.approx(0.55 - 0.2)
 
 
 def test_a_result_in_another_revision_has_no_partner() -> None:
     found = only_metric(compared(scores([0.5, 0.7]), scores([0.5, 0.7], revision=1)))
-    assert (found.how, found.pairs, found.other_revision) == ("unpaired", 0, 2)
+    assert (found.pairing, found.pairs, found.other_revision) == ("unpaired", 0, 2)
 
 
 def test_a_value_that_is_missing_is_counted_and_is_not_zero() -> None:
