@@ -1,18 +1,47 @@
-"""Writes the table of docs/other-names.md."""
+"""Writes the tables of docs/other-names.md."""
 
 from __future__ import annotations
 
-from traceweir.scorers.evaluation.other_names import other_names
+from collections.abc import Iterable
+from itertools import groupby
+from operator import attrgetter
+
+from traceweir.scorers.evaluation.other_names import OtherName, other_names
 
 
-def table() -> list[str]:
-    """Returns a Markdown table with a line for each metric of another tool."""
-    return [
-        "| tool | metric | nearest here | what differs, or what to ask | source |",
-        "|---|---|---|---|---|",
-        *(
-            f"| {row.tool} | `{row.name}` | {f'`{row.nearest}`' if row.nearest else 'none'} | {row.instead} "
-            f"| [documentation]({row.source}) |"
-            for row in other_names()
-        ),
-    ]
+def tables() -> tuple[list[str], list[str]]:
+    """Returns two Markdown tables of the metrics of other tools: those with a near metric here, and those without one."""
+    near = sorted(filter(attrgetter("nearest"), other_names()), key=attrgetter("nearest"))
+    far = [row for row in other_names() if not row.nearest]
+    return (
+        [
+            "| nearest here | what differs, and what other tools call it |",
+            "|---|---|",
+            *(
+                f"| `{nearest}` | "
+                + "<br>".join(f"{said.rstrip('.')}: {_names(alike)}" for said, alike in _by_difference(rows))
+                + " |"
+                for nearest, rows in groupby(near, attrgetter("nearest"))
+            ),
+        ],
+        [
+            "| what to ask, or advice | what other tools call it |",
+            "|---|---|",
+            *(f"| {said} | {_names(alike)} |" for said, alike in _by_difference(far)),
+        ],
+    )
+
+
+def _by_difference(rows: Iterable[OtherName]) -> list[tuple[str, list[OtherName]]]:
+    found: dict[str, list[OtherName]] = {}
+    for row in rows:
+        found.setdefault(row.instead, []).append(row)
+    return list(found.items())
+
+
+def _names(rows: Iterable[OtherName]) -> str:
+    """Returns the names of metrics, by tool, each with a link to its documentation."""
+    return "; ".join(
+        f"{tool} " + ", ".join(f"[`{row.name}`]({row.source})" for row in of_tool)
+        for tool, of_tool in groupby(rows, attrgetter("tool"))
+    )
