@@ -31,7 +31,10 @@ SHORT_QUESTIONS = {
 
 
 def value_table(compat: str | None) -> list[str]:
-    """Returns a Markdown table: a line for each language, a column for each metric."""
+    """Returns a Markdown table: a line for each language, a column for each metric.
+
+    A cell has the values of the right and the wrong answer, bold if the threshold does not hold.
+    """
     criteria: dict[str, JsonValue] = {
         name: {"threshold": threshold, **({} if compat is None else {"compat": compat})}
         for name, threshold in THRESHOLDS.items()
@@ -44,8 +47,8 @@ def value_table(compat: str | None) -> list[str]:
         assert metric.scorer is not None
         assert metric.threshold is not None
         for each in language_values(metric.scorer):
-            found = ", ".join("none" if value is None else f"{value:.3f}" for value in (each.right, each.wrong))
-            cells[each.language].append(f"{found}: {'holds' if each.holds(metric.threshold) else '**does not hold**'}")
+            found = "/".join("none" if value is None else f"{value:.3f}" for value in (each.right, each.wrong))
+            cells[each.language].append(found if each.holds(metric.threshold) else f"**{found}**")
     return [
         f"| language | {' | '.join(titles)} |",
         f"|---|{'---|' * len(titles)}",
