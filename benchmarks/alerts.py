@@ -337,9 +337,9 @@ def run(days: int = DAYS) -> None:
         shares = f"{np.isfinite(old.delays).mean():.0%} | {np.isfinite(new.delays).mean():.0%}"
         medians = f"{_median(new.delays)} | {_median(known.delays)}"
         print(f"| {_title(world)} | {world.dropped} | {len(new.delays)} | {shares} | {medians} |", flush=True)
-    run_limits(days)
+    run_worlds(CALM_LIMITS, (*GROWN_LIMITS, RISEN_CATEGORY), days)
     run_freshness(days)
-    run_weeks(days)
+    run_worlds(CALM_WEEKS, DROPPED_WEEKS, days)
     print("\n| world | drop | alarms | onset covered | minutes before and after | effect covered | width |")
     print("|---|---|---|---|---|---|---|")
     for place, world in enumerate(STATED):
@@ -350,36 +350,20 @@ def run(days: int = DAYS) -> None:
         print(f"| {passing} | {sessions} | {on_line(passing, sessions, np.random.default_rng(place))} |", flush=True)
 
 
-def run_limits(days: int = DAYS) -> None:
-    """Prints the same of values without a bound, with learnt limits, and of a category."""
+def run_worlds(calm: Sequence[World], changed: Sequence[World], days: int = DAYS) -> None:
+    """Prints the same of other worlds, without the old rule: those without a change, and those with one."""
     print("\n| world | stream-months | promise | e-detector |")
     print("|---|---|---|---|")
-    for place, world in enumerate(CALM_LIMITS):
+    for place, world in enumerate(calm):
         new = detector(world, np.random.default_rng(place), days)
         months = new.days / DAYS
         print(f"| {_title(world)} | {months:.0f} | {DAYS / PROMISED_DAYS} | {_per_month(new)} |", flush=True)
-    print("\n| world | runs | e-detector: in 7 days | median minutes | CUSUM that knows both |")
-    print("|---|---|---|---|---|")
-    for place, world in enumerate((*GROWN_LIMITS, RISEN_CATEGORY)):
+    print("\n| world | drop | runs | e-detector: in 7 days | median minutes | CUSUM that knows both |")
+    print("|---|---|---|---|---|---|")
+    for place, world in enumerate(changed):
         new = detector(world, np.random.default_rng(place), AFTER_DROP)
         known = oracle(world, np.random.default_rng(place), AFTER_DROP)
         found = f"{np.isfinite(new.delays).mean():.0%} | {_median(new.delays)} | {_median(known.delays)}"
-        print(f"| {_title(world)} | {len(new.delays)} | {found} |", flush=True)
-
-
-def run_weeks(days: int = DAYS) -> None:
-    """Prints the same of pass rates that are lower on weekends, without a change and after a drop on a Tuesday."""
-    print("\n| world | stream-months | promise | e-detector |")
-    print("|---|---|---|---|")
-    for place, world in enumerate(CALM_WEEKS):
-        new = detector(world, np.random.default_rng(place), days)
-        months = new.days / DAYS
-        print(f"| {_title(world)} | {months:.0f} | {DAYS / PROMISED_DAYS} | {_per_month(new)} |", flush=True)
-    print("\n| world | drop | runs | e-detector: in 7 days | median minutes |")
-    print("|---|---|---|---|---|")
-    for place, world in enumerate(DROPPED_WEEKS):
-        new = detector(world, np.random.default_rng(place), AFTER_DROP)
-        found = f"{np.isfinite(new.delays).mean():.0%} | {_median(new.delays)}"
         print(f"| {_title(world)} | {world.dropped} | {len(new.delays)} | {found} |", flush=True)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from importlib.metadata import version
 
 from traceweir.schemas.text import printable
@@ -16,7 +16,7 @@ from traceweir.streams.tools.export.otlp_environment import Signal, read_otlp_en
 from traceweir.streams.tools.export.otlp_target import OtlpTarget
 from traceweir.streams.tools.export.problems import ProblemLog
 from traceweir.streams.tools.export.run import default_group, run_export
-from traceweir.streams.tools.export.source import Found, alerts_of, scores_of
+from traceweir.streams.tools.export.source import ExportSource, Found, alerts_of, scores_of
 from traceweir.streams.tools.export.webhook_event import (
     EVENT_TYPES,
     OF_ALERTS,
@@ -100,9 +100,9 @@ def export_webhook(
             "`openssl rand -base64 32` makes"
         )
 
-    def opened(
-        event: Callable[[Found], WebhookEvent | None],
-    ) -> Callable[[ProblemLog], AbstractAsyncContextManager[WebhookTarget[Found]]]:
+    content = settings.export_content
+
+    def run(source: ExportSource[Found], event: Callable[[Found], WebhookEvent | None], name: str) -> None:
         @asynccontextmanager
         async def target(problems: ProblemLog) -> AsyncIterator[WebhookTarget[Found]]:
             async with HttpPost(
@@ -118,24 +118,10 @@ def export_webhook(
                     connections=settings.webhook_connections,
                 )
 
-        return target
+        group_or_default = group or default_group(settings.topic_prefix, name)
+        run_export(settings, source, target, group=group_or_default, only_new=only_new, port=port)
 
-    content = settings.export_content
     if OF_ALERTS.issuperset(events):
-        run_export(
-            settings,
-            alerts_of(settings.topics),
-            opened(alert_events(events, metrics, content)),
-            group=group or default_group(settings.topic_prefix, "webhook-alerts"),
-            only_new=only_new,
-            port=port,
-        )
-        return
-    run_export(
-        settings,
-        scores_of(settings.topics),
-        opened(score_events(events, metrics, content)),
-        group=group or default_group(settings.topic_prefix, "webhook"),
-        only_new=only_new,
-        port=port,
-    )
+        run(alerts_of(settings.topics), alert_events(events, metrics, content), "webhook-alerts")
+    else:
+        run(scores_of(settings.topics), score_events(events, metrics, content), "webhook")
