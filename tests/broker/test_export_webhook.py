@@ -411,3 +411,25 @@ async def test_the_command_reads_alerts_in_a_group_of_its_own(settings: Settings
             _, log = await asyncio.to_thread(running.communicate, timeout=LIMIT_S)
     assert (running.returncode, b"consumer group traceweir.export-webhook-alerts" in log) == (0, True), log.decode()
     assert [alert_of(request)[1] for request in target.accepted] == ["raised"]
+
+
+@pytest.mark.parametrize("first", ["failed", "alert_raised"])
+async def test_a_group_that_sends_one_topic_does_not_send_the_other(first: EventType, settings: Settings) -> None:
+    topics: dict[EventType, str] = {"failed": "traceweir.results", "alert_raised": "traceweir.alerts"}
+    (other,) = topics.keys() - {first}
+    put(settings, make_score("a"))
+    put_alerts(settings, make_alert())
+    async with http_target() as target:
+        async with webhook_exporting(settings, target.url, events=[first]):
+            await target.until(accepted(1))
+        refusal = f"group 'hook' sends the topic {topics[first]}, .*: name another --group for {topics[other]}"
+        with pytest.raises(ExportError, match=refusal):
+            async with webhook_exporting(settings, target.url, events=[other]) as refused:
+                await refused.ended.wait()
+        async with webhook_exporting(settings, target.url, events=[other], group="another"):
+            await target.until(accepted(2))
+        put(settings, make_score("b"))
+        put_alerts(settings, make_alert("b"))
+        async with webhook_exporting(settings, target.url, events=[first]):
+            await target.until(accepted(3))
+    assert len(target.arrived) == 3

@@ -34,6 +34,7 @@ from traceweir.streams.tools.export.checkpoints import ExportTransactions
 from traceweir.streams.tools.export.errors import ExportError
 from traceweir.streams.tools.export.forwarding import Forwarding, Target
 from traceweir.streams.tools.export.group_consumer import group_consumer
+from traceweir.streams.tools.export.group_use import check_group_use
 from traceweir.streams.tools.export.positions import Positions
 from traceweir.streams.tools.export.problems import ProblemLog
 from traceweir.streams.tools.export.readiness import Readiness
@@ -132,12 +133,14 @@ class Relay(Generic[Found]):
 
         Raises:
             KafkaUnreachableError: no broker answered at the start.
-            ExportError: at the start the topic was missing or wrong; or the target does not fit.
+            ExportError: at the start the topic was missing or wrong, or the group sends another one; or the target does not
+                fit.
         """
         topics = self._settings.topics
         names = [self._topic, topics.export_waiting, topics.dead_letters]
         if problems := await in_request_thread(check_partitions, self._settings, names):
             raise ExportError("\n".join(problems))
+        await in_request_thread(check_group_use, self._settings, self._group, self._topic)
         read_as_parsed(())
         failures = 0
         while not stop.is_set():

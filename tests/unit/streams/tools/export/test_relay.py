@@ -195,6 +195,7 @@ def group(monkeypatch: pytest.MonkeyPatch) -> Group:
     monkeypatch.setattr(f"{relay}.group_consumer", lambda *_: Consumer(group))
     monkeypatch.setattr(f"{relay}.failing_with_client", unwatched)
     monkeypatch.setattr(f"{relay}.check_partitions", lambda *_: [])
+    monkeypatch.setattr(f"{relay}.check_group_use", lambda *_: None)
     monkeypatch.setattr(f"{relay}.read_as_parsed", lambda _: None)
     group.relay = Relay(
         Settings(), scores_of(Topics.of()), group, group="hook", problems=ProblemLog("traceweir.results", lambda: 0.0)
