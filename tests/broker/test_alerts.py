@@ -18,6 +18,7 @@ from traceweir.schemas.alert import Alert
 from traceweir.schemas.anchor import AnchorVerdict
 from traceweir.schemas.score import Score
 from traceweir.streams.base.settings import Settings
+from traceweir.streams.board.dashboard.watched_streams import WatchedStreams
 from traceweir.streams.tools.anchors.topics import verdicts_writer
 from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.worker.kafka.topic_admin import create_topics
@@ -129,6 +130,15 @@ async def test_a_rule_is_listed_with_its_streams_and_an_accepted_alert_is_resolv
             "bank": "watched",
             "shop": "raised",
         }
+        streams = WatchedStreams(settings, lambda: True, lambda: START)
+        await streams.look()
+        assert streams.known.problem is None
+        assert [(each.stream.slice, each.state) for each in streams.known.streams] == [
+            ({"app_name": "shop"}, "raised"),
+            ({"app_name": "bank"}, "watched"),
+        ]
+        finds = {each["stream"]["slice"]["app_name"]: each["findable_in_a_day"] for each in found["streams"]["r"]}
+        assert {each.stream.slice["app_name"]: each.findable_in_a_day for each in streams.known.streams} == finds
         refused = await in_thread(alerts, "accept", "nobody")
         assert refused.code == 1
         assert "no alert with the id nobody is raised: nothing was written" in refused.err.replace("\n", " ")
@@ -137,6 +147,18 @@ async def test_a_rule_is_listed_with_its_streams_and_an_accepted_alert_is_resolv
         found = await until(settings, lambda states: states["resolved"] == 1)
     assert set(last_of_each(found)) == {expected.alert_id}
     assert listed((await in_thread(alerts, "list", "--json")).out)["raised"] == []
+
+
+async def test_the_dashboard_says_why_it_cannot_read_the_state(settings: Settings, tmp_path: Path) -> None:
+    missing = settings.model_copy(update={"topic_prefix": "other."})
+    streams = WatchedStreams(missing, lambda: True, lambda: START)
+    await streams.look()
+    assert streams.known.problem is not None
+    assert "other.alerts-state" in streams.known.problem
+    assert streams.known.read_at is None
+    streams = WatchedStreams(settings, lambda: True, lambda: START)
+    await streams.look()
+    assert (streams.known.problem, len(streams.known.streams), streams.known.read_at) == (None, 0, START)
 
 
 async def test_a_withdrawn_rule_ends_and_the_default_rule_takes_its_place(

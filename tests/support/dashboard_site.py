@@ -31,6 +31,7 @@ from traceweir.streams.board.dashboard.feed import FeedState
 from traceweir.streams.board.dashboard.live import Live
 from traceweir.streams.board.dashboard.retention import Retention
 from traceweir.streams.board.dashboard.saved_views import SavedViews
+from traceweir.streams.board.dashboard.watched_streams import NOT_READ, KnownStreams
 from traceweir.streams.tools.doctor.finding import Finding
 from traceweir.streams.worker.config_topic import TopicState
 
@@ -60,6 +61,7 @@ class Site:
     configs: TopicState = field(default_factory=TopicState)
     state: FeedState = field(default_factory=lambda: FeedState(behind=0))
     health: list[Finding] = field(default_factory=lambda: [Finding("broker", "ok", "answered 1 s ago")])
+    watched: KnownStreams = field(default_factory=lambda: NOT_READ)
     live: Live = field(default_factory=Live)
     loop: asyncio.AbstractEventLoop | None = None
     """The loop of the thread in which `served` serves the site."""
@@ -139,6 +141,7 @@ def _built(site: Site) -> Application:
         # Labels are taken, and go nowhere.
         write_labels=lambda labels: None,
         health=lambda: _ASKED.get().health,
+        watched_streams=lambda: _ASKED.get().watched,
     )
     return create_application(Dashboard(store, options, live), Tokens(site.token))
 

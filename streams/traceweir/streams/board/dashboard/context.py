@@ -20,6 +20,7 @@ from traceweir.streams.board.dashboard.given_labels import GivenLabels
 from traceweir.streams.board.dashboard.live import Live
 from traceweir.streams.board.dashboard.retention import Retention
 from traceweir.streams.board.dashboard.saved_views import SavedViews
+from traceweir.streams.board.dashboard.watched_streams import NOT_READ, KnownStreams
 from traceweir.streams.board.store.selection import Readable
 from traceweir.streams.tools.doctor.finding import Finding
 from traceweir.streams.worker.config_topic import TopicState
@@ -58,6 +59,8 @@ class DashboardOptions:
     """Returns what is known of the brokers, the workers and losses, part by part."""
     trust_points: Callable[[], Sequence[Point]] = tuple
     """Returns the metrics of trust, as they were last computed."""
+    watched_streams: Callable[[], KnownStreams] = lambda: NOT_READ
+    """Returns the streams that are watched for alerts, as they were last read."""
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from traceweir.streams.board.dashboard.retention import Retention
 from traceweir.streams.board.dashboard.saved_views import SavedViews
 from traceweir.streams.board.dashboard.token_settings import tokens_of
 from traceweir.streams.board.dashboard.trust_metrics import TrustMetrics
+from traceweir.streams.board.dashboard.watched_streams import WatchedStreams
 from traceweir.streams.board.store.errors import StoreError
 from traceweir.streams.board.store.opening import SCHEMES, Store, open_store
 from traceweir.streams.board.store.tables import TableName
@@ -128,6 +129,7 @@ async def _serve(
     paced = PacedState(feed.present, live.changed, health.parts)
     challengers = PushedChallengers(settings)
     trust = TrustMetrics(store, utc_now)
+    watched = WatchedStreams(settings, lambda: live.is_watched, utc_now)
     label_topic = LabelTopic(settings)
     options = DashboardOptions(
         paced.state,
@@ -144,10 +146,15 @@ async def _serve(
         write_labels=label_topic.write,
         health=health.parts,
         trust_points=lambda: trust.points,
+        watched_streams=lambda: watched.known,
     )
     server = _Server(
         uvicorn.Config(
-            create_application(Dashboard(store, options, live), tokens, paced.key),
+            create_application(
+                Dashboard(store, options, live),
+                tokens,
+                lambda: (paced.key(), watched.known.read_at, watched.known.problem),
+            ),
             log_config=None,
             # Its lines would have ids of sessions.
             access_log=False,
@@ -168,7 +175,7 @@ async def _serve(
         with suppress(NotImplementedError):
             loop.add_signal_handler(number, stop)
     feeding = asyncio.create_task(feed.run())
-    looking = {asyncio.create_task(each) for each in (challengers.run(), health.run(), trust.run())}
+    looking = {asyncio.create_task(each) for each in (challengers.run(), health.run(), trust.run(), watched.run())}
     host = f"[{settings.dashboard_host}]" if ":" in settings.dashboard_host else settings.dashboard_host
     ready(f"http://{host}:{bound.getsockname()[1]}")
     try:

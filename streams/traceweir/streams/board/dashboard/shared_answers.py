@@ -37,7 +37,7 @@ SHARED = frozenset(
     {
         *("/", "/metrics", "/metric", "/not-scored", "/dead-letters", "/compare", "/trust", "/alerts"),
         *(f"{PREFIX}/{name}" for name in ("overview", "metric", "query", "values", "comparison", "trust")),
-        *(f"{PREFIX}/{name}" for name in ("judge-spending", "not-scored", "dead-letters")),
+        *(f"{PREFIX}/{name}" for name in ("judge-spending", "not-scored", "dead-letters", "alert-slices")),
     }
 )
 """The addresses whose answers follow from the store, the address and the time alone."""

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from traceweir.schemas.alert_rule import DEFAULT_ALERT_RULE, AlertRule
+
 FORMAT = 7
 """The form of all rows. A process with another form does not use them."""
 _HEAD = b"head"
@@ -86,18 +88,12 @@ class StateRows:
         found = cls()
         if _HEAD not in rows:
             return found
-        written = _read_format(rows[_HEAD]).format
-        if written != FORMAT:
-            raise StateFormatError(
-                unreadable_state(f"has the format {written}, and this version of Traceweir reads {FORMAT}")
-            )
-        found.head = _read_head(rows[_HEAD])
+        found.head = head_of(rows[_HEAD])
         streams: dict[tuple[str, int], bytes] = {}
         for key, row in rows.items():
             kind, _, rest = key.partition(b"/")
-            if kind == b"stream":
-                rule, _, number = rest.rpartition(b"/")
-                streams[rule.decode(), int(number)] = row
+            if (rule := rule_of_stream(key)) is not None:
+                streams[rule, int(rest.rpartition(b"/")[2])] = row
             elif kind == b"open":
                 found.open[int(rest)] = row
             elif kind == b"seen":
@@ -112,6 +108,45 @@ class _Format(msgspec.Struct):
 
 _read_format = msgspec.msgpack.Decoder(_Format).decode
 _read_head = msgspec.msgpack.Decoder(Head).decode
+
+
+def head_of(row: bytes) -> Head:
+    """Returns what the row of the head says.
+
+    Raises:
+        StateFormatError: another version of Traceweir has written the state.
+        msgspec.MsgspecError: the row has another form.
+    """
+    written = _read_format(row).format
+    if written != FORMAT:
+        raise StateFormatError(
+            unreadable_state(f"has the format {written}, and this version of Traceweir reads {FORMAT}")
+        )
+    return _read_head(row)
+
+
+def watched_rules(pushed: Mapping[str, str]) -> dict[str, AlertRule]:
+    """Returns the rules that are watched by id: the pushed ones, or else the default rule.
+
+    Args:
+        pushed: The pushed rules as JSON, by id.
+    """
+    rules = {name: AlertRule.model_validate_json(text) for name, text in sorted(pushed.items())}
+    return rules or {DEFAULT_ALERT_RULE.id: DEFAULT_ALERT_RULE}
+
+
+def is_head(key: bytes) -> bool:
+    """Returns whether a key is that of the head."""
+    return key == _HEAD
+
+
+def rule_of_stream(key: bytes) -> str | None:
+    """Returns the id of the rule of a stream's row; None for another row.
+
+    >>> rule_of_stream(b"stream/r/1/2"), rule_of_stream(b"seen/2")
+    ('r/1', None)
+    """
+    return key.removeprefix(_STREAM).rpartition(b"/")[0].decode() if key.startswith(_STREAM) else None
 
 
 def stream_key(rule: str, number: int) -> bytes:

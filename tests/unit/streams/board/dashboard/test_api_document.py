@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from jsonschema import Draft202012Validator, FormatChecker
+from tests.support.alerts import make_alert, send_alerts
 from tests.support.dashboard_site import Site, session_id_of
 from tests.support.results import make_score
 from tests.support.scoring import NOW
@@ -27,7 +28,9 @@ pytestmark = pytest.mark.slow
 ADMIN, LABEL, READ = (f"a-token-for-{right}" for right in ("admin", "label", "read"))
 SHOWN = 29
 """The results of a criterion before `NOW`: the newest of 30 sessions ended at it."""
+ALERT = make_alert()
 ASKED = {
+    "/api/v1/alert-slices": {"alert_id": ALERT.alert_id},
     "/api/v1/session": {"session_id": session_id_of(0)},
     "/api/v1/metric": {"metric": "hallucinations_v1"},
     "/api/v1/trust": {"metric": "hallucinations_v1"},
@@ -53,6 +56,7 @@ class Broken:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     found = Site(open_store(tmp_path_factory.mktemp("store") / "store.duckdb"), now=NOW)
     found.add_sessions(30)
+    send_alerts(found.store, ALERT)
     return found
 
 

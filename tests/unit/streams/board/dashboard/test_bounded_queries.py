@@ -11,6 +11,7 @@ import httpx
 import pytest
 import sqlglot
 from sqlglot import exp
+from tests.support.alerts import make_alert, send_alerts
 from tests.support.dashboard_site import Site, session_id_of
 from tests.support.scoring import NOW
 from tests.support.stores import FakeRecord, batch_of, open_store
@@ -22,6 +23,7 @@ pytestmark = pytest.mark.slow
 SMALL = {"first_results", "replays", "rollup_changes", "rejection_changes", "unreadable_records", "alerts"}
 """Tables that do not grow with the number of results: changes are added up, few letters are replayed, and rules promise few
 alerts."""
+ALERT = make_alert()
 TIMES = {"occurred_at", "last_record_at", "written_at", "evaluated_at", "minute", "hour"}
 NAMES = {"key", "session_id", "trace_id"}
 """Columns of which an equation, or a list, selects the rows of some sessions."""
@@ -29,6 +31,7 @@ PAGES = (
     "/",
     "/alerts",
     "/api/v1/alerts",
+    f"/api/v1/alert-slices?alert_id={ALERT.alert_id}",
     "/sessions",
     "/sessions?text=answer",
     "/sessions?status=FAILED&rationale=words",
@@ -107,6 +110,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     site.add_sessions(30)
     letter = DeadLetter("not_json", "a detail", "assemble", "traceweir.traces", 1, 7, None, b"{")
     site.store.write(batch_of("dead-letters", FakeRecord(b"{", headers=letter.wire_headers())))
+    send_alerts(site.store, ALERT)
     site.now += timedelta(minutes=1)
     return site
 

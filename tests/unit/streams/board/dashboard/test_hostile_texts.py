@@ -24,7 +24,7 @@ from tests.support.results import make_score
 from tests.support.scoring import NOW
 from tests.support.stores import FakeRecord, batch_of, open_store
 
-from traceweir.schemas.alert import Alert
+from traceweir.schemas.alert import Alert, AlertStream
 from traceweir.schemas.dead_letter import DeadLetter
 from traceweir.schemas.pushed_config import ENVELOPE, PushedConfig
 from traceweir.schemas.score import Score
@@ -33,6 +33,7 @@ from traceweir.streams.board.dashboard.application import create_routes
 from traceweir.streams.board.dashboard.challengers import ChallengerInEffect, challengers_of
 from traceweir.streams.board.dashboard.context import Dashboard, DashboardOptions
 from traceweir.streams.board.dashboard.live import Live
+from traceweir.streams.board.dashboard.watched_streams import KnownStreams, ShownStream
 from traceweir.streams.tools.doctor.finding import Finding
 from traceweir.streams.worker.config_topic import TopicState
 
@@ -185,6 +186,25 @@ def alerts() -> list[Alert]:
     return [open_one, resolved(open_one.model_copy(update={"alert_id": f"-{HOSTILE[:500]}"}))]
 
 
+def watched() -> KnownStreams:
+    """Returns a stream with a hostile text in each field that an agent or a rule chooses."""
+    stream = AlertStream(metric=HOSTILE, level="session", slice={HOSTILE[:120]: HOSTILE, "user_id": None})
+    shown = ShownStream(
+        rule=HOSTILE[:120],
+        what="category",
+        category=HOSTILE,
+        stream=stream,
+        state="watched",
+        baseline=0.5,
+        rhythm="hour",
+        limit=None,
+        interval_minutes=None,
+        sessions_a_day=1.5,
+        findable_in_a_day=None,
+    )
+    return KnownStreams(NOW, HOSTILE, [shown])
+
+
 def session() -> dict[str, Any]:
     """Returns the record of a session, with a hostile text in each field."""
 
@@ -218,6 +238,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     letter = DeadLetter("not_json", HOSTILE, "assemble", HOSTILE[:100], 1, 7, None, HOSTILE.encode())
     site.store.write(batch_of("dead-letters", FakeRecord(HOSTILE.encode(), headers=letter.wire_headers())))
     send_alerts(site.store, *alerts())
+    site.watched = watched()
     site.health = [Finding("broker", "failure", HOSTILE)]
     site.state.problem = HOSTILE
     site.challengers = HostileChallenger(scores())

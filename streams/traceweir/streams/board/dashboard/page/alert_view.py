@@ -23,7 +23,7 @@ WATCHED = {
     "not_evaluated": "share not scored",
     "above_limit": "share above the limit",
     "below_limit": "share below the limit",
-    "category": "share of a category",
+    "category": "share of the category",
     "freshness": "freshness",
 }
 """What a rule watches, as pages call it."""
@@ -34,7 +34,7 @@ class AlertView(NamedTuple):
 
     found: Alert
     of: str
-    """What has changed: the pass rate, the mean, or the share without a value."""
+    """What has changed, such as the pass rate. A category or a limit belongs after it."""
     moved: str
     """`fell` or `rose`."""
     slice: Sequence[tuple[str, str | None]]
@@ -88,8 +88,8 @@ def alert_view(alert: Alert, filters: Filters, now: datetime) -> AlertView:
         alert,
         WATCHED[alert.what],
         "rose" if rises else "fell",
-        [(_name_of(name), value) for name, value in slice_of.items()],
-        [_name_of(name) for name in slice_of if name not in dimensions],
+        [(dimension_name(name), value) for name, value in slice_of.items()],
+        [dimension_name(name) for name in slice_of if name not in dimensions],
         filters.link("/alerts", alert_id=alert.alert_id),
         filters.link("/compare", compared),
         filters.link("/sessions", listed),
@@ -122,5 +122,6 @@ def _sides(alert: Alert, now: datetime) -> dict[str, tuple[datetime, str | None]
     return {"first": (begin, iso(onset)), "second": (onset, None if ended is None else iso(ended))}
 
 
-def _name_of(dimension: str) -> str:
+def dimension_name(dimension: str) -> str:
+    """Returns what pages call a dimension of a slice."""
     return LABELS.get(dimension, dimension.removeprefix(OF_LABEL).replace("user_id", "user"))

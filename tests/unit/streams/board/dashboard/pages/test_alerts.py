@@ -253,3 +253,36 @@ async def test_the_page_of_one_alert_says_where_the_change_is(site: Site, visit:
     assert "0 slices" not in page
     for other in ("/alerts", f"/alerts?alert_id={OPEN_ONE.alert_id}"):
         assert "Slices that carry the change" not in (await client.get(other)).text
+
+
+async def test_the_api_says_where_the_change_is_as_the_page_does(site: Site, visit: Open) -> None:
+    site.add(
+        make_score("before", METRIC, 1.0, occurred_at=OPEN_ONE.onset.earliest - timedelta(minutes=9), app_name="rail")
+    )
+    everywhere = make_alert()
+    of_user, of_mean = OPEN_ONE, make_alert("helpful", what="mean")
+    send_alerts(site.store, everywhere, of_user, of_mean)
+    client = visit(site)
+
+    async def where(alert: Alert) -> Any:
+        answer = await client.get("/api/v1/alert-slices", params={"alert_id": alert.alert_id})
+        assert answer.status_code == 200
+        return answer.json()
+
+    found = await where(everywhere)
+    page = (await client.get("/alerts", params={"alert_id": everywhere.alert_id})).text
+    shown = page.partition('aria-label="Slices that carry the change"')[2].partition("</table>")[0]
+    assert shown.count('<th scope="row">') == len(found["slices"]) > 0
+    assert f"{found['tested']} slices with ten verdicts" in page
+    for each in found["slices"]:
+        assert f"<bdi>{each['value']}</bdi>" in shown
+        assert each["low"] <= each["difference"] <= each["high"] < 0
+        assert each["difference"] == pytest.approx(each["after"] - each["before"])
+        assert 0 <= each["p_value"] < 0.05
+    for other in (of_user, of_mean):
+        answer = await where(other)
+        assert answer == {"alert_id": other.alert_id, "tested": None, "slices": [], "left_out": []}
+    unknown = await client.get("/api/v1/alert-slices?alert_id=x")
+    assert unknown.status_code == 404
+    assert "the store has no alert 'x'" in unknown.json()["detail"]
+    assert (await client.get("/api/v1/alert-slices")).status_code == 422

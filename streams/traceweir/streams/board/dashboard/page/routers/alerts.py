@@ -10,12 +10,14 @@ from fastapi.responses import HTMLResponse
 
 from traceweir.schemas.alert_rule import DEFAULT_ALERT_RULE
 from traceweir.streams.board.dashboard.context import Serving
-from traceweir.streams.board.dashboard.page.alert_view import alert_views
+from traceweir.streams.board.dashboard.page.alert_view import WATCHED, alert_views, dimension_name
 from traceweir.streams.board.dashboard.page.answers import filters_from, page
 from traceweir.streams.board.dashboard.page.filters import FilterError
 from traceweir.streams.board.store.alert_slices import alert_slices
 from traceweir.streams.board.store.alerts import MAX_ALERTS, AlertPlace, alert_page
 
+MOST_STREAMS = 100
+"""Watched streams on the page at most."""
 ON_A_PAGE = 50
 """Alerts that have ended, on one page."""
 
@@ -48,6 +50,9 @@ def show_alerts(request: Request, dashboard: Serving) -> HTMLResponse:
         wanted={name: value for name, value in wanted.items() if value is not None},
         rule=DEFAULT_ALERT_RULE,
         slices=alert_slices(store, only[0], now) if only else None,
+        watched=dashboard.options.watched_streams().part(metric=wanted["metric"], limit=MOST_STREAMS),
+        dimension_name=dimension_name,
+        kinds=WATCHED,
     )
 
 
