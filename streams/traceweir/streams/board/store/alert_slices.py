@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from traceweir.schemas.alert import Alert
@@ -54,6 +56,8 @@ class AlertSlices:
     """Those that have changed beyond chance, the surest first; at most `MOST_CARRYING`."""
     left_out: list[str]
     """Dimensions with too many values."""
+    of_one_value: list[str]
+    """Dimensions of which all results have the same value: a slice of one is the alert itself, and is left out."""
 
 
 def alert_slices(store: Readable, alert: Alert, now: datetime) -> AlertSlices | None:
@@ -81,6 +85,8 @@ def alert_slices(store: Readable, alert: Alert, now: datetime) -> AlertSlices | 
     selection = Selection(since, until, slice_of, stream.metric)
     pairs: dict[tuple[str, str], Pair] = {}
     left_out = []
+    of_one_value = []
+    whole = _by_period(_rows(store, selection, alert, "level"))
     for name in RESULT_DIMENSIONS:
         if name in slice_of:
             continue
@@ -88,19 +94,20 @@ def alert_slices(store: Readable, alert: Alert, now: datetime) -> AlertSlices | 
         if len(rows) > 2 * MOST_VALUES:
             left_out.append(name)
             continue
-        sums = {(row["slice_value"], row["period"]): row for row in rows}
-        for value, _ in sums:
-            before, after = (_sample([sums[value, at]] if (value, at) in sums else []) for at in (0, 1))
-            pairs[name, value] = Pair(stream.level, before, after)
+        values = {value: _by_period(found) for value, found in groupby(rows, itemgetter("slice_value"))}
+        if [*values.values()] == [whole]:
+            of_one_value.append(name)
+            continue
+        pairs |= {(name, value): Pair(stream.level, *sides) for value, sides in values.items()}
     tested = sum(pair.of == "pass rate" for pair in pairs.values())
-    whole = _sample(row for row in _rows(store, selection, alert, "level") if row["period"] == 1).judged
     found = {
         key: each
         for key, each in differences_of(pairs, most=MOST_COMPUTED, simultaneous=True).items()
         if each.differs and each.difference * alert.effect.estimate > 0
     }
     surest = sorted(found, key=lambda key: (-found[key].surely, key))[:MOST_CARRYING]
-    return AlertSlices(tested, [_carrying(key, pairs[key], found[key], whole) for key in surest], left_out)
+    carrying = [_carrying(key, pairs[key], found[key], whole[1].judged) for key in surest]
+    return AlertSlices(tested, carrying, left_out, of_one_value)
 
 
 def _carrying(key: tuple[str, str], pair: Pair, effect: TestedDifference, whole: int) -> CarryingSlice:
@@ -121,9 +128,10 @@ def _rows(store: Readable, selection: Selection, alert: Alert, name: str) -> lis
     )
 
 
-def _sample(rows: Iterable[dict[str, Any]]) -> Sample:
-    passed = failed = 0
-    for row in rows:
-        passed += int(row["passed"])
-        failed += int(row["failed"])
-    return Sample(passed, passed + failed, None)
+def _by_period(rows: Iterable[dict[str, Any]]) -> tuple[Sample, Sample]:
+    """Returns the sums of one value before the interval of the onset, and after it."""
+    sums = {row["period"]: (int(row["passed"]), int(row["failed"])) for row in rows}
+    before, after = (
+        Sample(passed, passed + failed, None) for passed, failed in (sums.get(at, (0, 0)) for at in (0, 1))
+    )
+    return before, after

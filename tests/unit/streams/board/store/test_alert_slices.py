@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -22,9 +22,21 @@ ONSET = ALERT.onset
 
 
 def answer(
-    store: Store, fails: Callable[[int, bool, dict[str, Any]], bool], alert: Alert = ALERT, now: datetime = NOW
+    store: Store,
+    fails: Callable[[int, bool, dict[str, Any]], bool],
+    alert: Alert = ALERT,
+    now: datetime = NOW,
+    everywhere: Mapping[str, str] | None = None,
 ) -> AlertSlices | None:
-    """Stores 200 sessions before the interval of the onset and as many after it, and asks."""
+    """Stores 200 sessions before the interval of the onset and as many after it, and asks.
+
+    Args:
+        store: Gets them.
+        fails: Returns whether a session fails, of its number, whether it is after the interval, and its dimensions.
+        alert: The alert that is asked about.
+        now: The present time.
+        everywhere: Dimensions of all scores.
+    """
     scores = []
     for is_after in (False, True):
         for number in range(200):
@@ -38,7 +50,9 @@ def answer(
                 else ONSET.earliest - timedelta(minutes=number + 1)
             )
             value = float(not fails(number, is_after, about))
-            scores.append(make_score(f"s{is_after}{number}", value=value, occurred_at=at, **about))
+            scores.append(
+                make_score(f"s{is_after}{number}", value=value, occurred_at=at, **about, **(everywhere or {}))
+            )
     store.write(scores_batch(*scores))
     return alert_slices(store, alert, now)
 
@@ -63,6 +77,21 @@ def test_a_fall_that_chance_explains_names_no_slice(store: Store) -> None:
     found = answer(store, lambda number, after, about: number % 7 == 0 or (after and number % 25 == 1))
     assert found is not None
     assert found.carrying == []
+
+
+@pytest.mark.parametrize("has_other", [False, True])
+def test_a_dimension_with_one_value_repeats_the_alert_and_is_left_out(has_other: bool, store: Store) -> None:
+    everywhere = {"environment": "production", "judge": "openai/judge"}
+    if has_other:
+        # One score without a judge: the slice of the judge is not all of the alert any more.
+        store.write(scores_batch(make_score("other", value=1.0, occurred_at=ONSET.latest, environment="production")))
+    found = answer(store, lambda number, after, about: seldom(number) or after, everywhere=everywhere)
+    assert found is not None
+    assert found.of_one_value == ["environment", *(() if has_other else ("judge",))]
+    carrying = {each.dimension for each in found.carrying}
+    assert carrying == {"app_name", "model", *(("judge",) if has_other else ())}
+    assert found.tested == (5 if has_other else 4)
+    assert found.left_out == []
 
 
 def test_a_slice_that_became_better_does_not_carry_a_fall(store: Store) -> None:

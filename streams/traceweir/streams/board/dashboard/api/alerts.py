@@ -61,6 +61,8 @@ class AlertWhere(BaseModel):
     """Those that have changed beyond chance, the surest first; at most five."""
     left_out: list[str]
     """Dimensions with too many values."""
+    of_one_value: list[str]
+    """Dimensions of which all results have the same value: a slice of one is the alert itself."""
 
 
 @router.get("/alerts", response_model=list[Alert])
@@ -110,6 +112,7 @@ def read_alert_slices(
         tested=None if found is None else found.tested,
         slices=[] if found is None else [_change(each) for each in found.carrying],
         left_out=[] if found is None else found.left_out,
+        of_one_value=[] if found is None else found.of_one_value,
     )
     return answer(where, dashboard.options.content)
 

@@ -247,10 +247,15 @@ async def test_the_page_of_one_alert_says_where_the_change_is(site: Site, visit:
     send_alerts(site.store, alert, OPEN_ONE)
     client = visit(site)
     page = (await client.get("/alerts", params={"alert_id": alert.alert_id})).text
+    assert "No slice can be tested." in page
+    assert "Agent has the same value in all results, and is left out." in page
+    before = alert.onset.earliest - timedelta(minutes=9)
+    site.add(make_score("before", METRIC, 1.0, occurred_at=before, app_name="rail", agent_name="another"))
+    page = (await client.get("/alerts", params={"alert_id": alert.alert_id})).text
     [where] = re.findall(r'aria-label="Slices that carry the change">(.*?)</table>', page, re.DOTALL)
     assert "agent <bdi>rail-agent</bdi>" in where
     assert "app <bdi>" not in where
-    assert "0 slices" not in page
+    assert "is left out" not in page
     for other in ("/alerts", f"/alerts?alert_id={OPEN_ONE.alert_id}"):
         assert "Slices that carry the change" not in (await client.get(other)).text
 
@@ -273,15 +278,17 @@ async def test_the_api_says_where_the_change_is_as_the_page_does(site: Site, vis
     page = (await client.get("/alerts", params={"alert_id": everywhere.alert_id})).text
     shown = page.partition('aria-label="Slices that carry the change"')[2].partition("</table>")[0]
     assert shown.count('<th scope="row">') == len(found["slices"]) > 0
-    assert f"{found['tested']} slices with ten verdicts" in page
+    assert f"{found['tested']} slice{'' if found['tested'] == 1 else 's'} with ten verdicts" in page
     for each in found["slices"]:
         assert f"<bdi>{each['value']}</bdi>" in shown
         assert each["low"] <= each["difference"] <= each["high"] < 0
         assert each["difference"] == pytest.approx(each["after"] - each["before"])
         assert 0 <= each["p_value"] < 0.05
+    assert found["of_one_value"] == ["app_name"]
+    assert "App has the same value in all results, and is left out." in page
     for other in (of_user, of_mean):
         answer = await where(other)
-        assert answer == {"alert_id": other.alert_id, "tested": None, "slices": [], "left_out": []}
+        assert answer == {"alert_id": other.alert_id, "tested": None, "slices": [], "left_out": [], "of_one_value": []}
     unknown = await client.get("/api/v1/alert-slices?alert_id=x")
     assert unknown.status_code == 404
     assert "the store has no alert 'x'" in unknown.json()["detail"]
