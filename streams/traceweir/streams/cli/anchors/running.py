@@ -20,7 +20,8 @@ from traceweir.streams.cli.score.commands import read_config
 from traceweir.streams.cli.terminal import complain
 from traceweir.streams.cli.up_broker import kafka_settings
 from traceweir.streams.tools.anchors.judging import AnchorSet, anchor_judging, anchor_sets
-from traceweir.streams.tools.anchors.running import AnchorRun, change_in_words
+from traceweir.streams.tools.anchors.listing import change_in_words
+from traceweir.streams.tools.anchors.running import AnchorRun
 from traceweir.streams.tools.anchors.topics import AnchorsError, read_anchors, read_verdicts, verdicts_writer
 from traceweir.streams.tools.anchors.watch import AnchorWatch, watched
 

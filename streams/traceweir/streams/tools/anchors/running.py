@@ -10,14 +10,13 @@ from datetime import datetime
 from typing import Protocol
 
 from traceweir.schemas.anchor import AnchorVerdict
-from traceweir.schemas.figures import counted
 from traceweir.schemas.text import printable
 from traceweir.streams.base.errors import NotReadyError
-from traceweir.streams.base.statistics.watched_judge import JudgeChange
 from traceweir.streams.scoring.judges.service import Judging
 from traceweir.streams.tools.anchors.interleave import drawn_anchor, latest_due, next_due
 from traceweir.streams.tools.anchors.judging import AnchorSet, judged_anchor
-from traceweir.streams.tools.anchors.watch import AnchorWatch
+from traceweir.streams.tools.anchors.listing import change_in_words
+from traceweir.streams.tools.anchors.watch import AnchorWatch, SeenVerdict
 from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
 
 log = logging.getLogger(__name__)
@@ -111,7 +110,7 @@ class AnchorRun:
             log.error("anchors: a verdict is lost: %s", error)  # noqa: TRY400  # the message says everything
             return False
         self._of_hour["without a verdict" if verdict.passed is None else "judged"] += 1
-        for criterion, change in self._watch.add(verdict):
+        for criterion, change in self._watch.add(SeenVerdict.of(verdict)):
             log.warning("anchors: %s", change_in_words(criterion, change))
         return verdict.passed is not None
 
@@ -138,13 +137,3 @@ class AnchorRun:
             log.info("anchors: %s; so far %s", done, self._judging.bill.text() or "no question")
         self._of_hour.clear()
         self._said.clear()
-
-
-def change_in_words(criterion: str, change: JudgeChange) -> str:
-    """Returns what has changed, as a sentence for people."""
-    estimate, low, high = change.moved
-    before, now = ("passed", "fail") if change.side == "stricter" else ("failed", "pass")
-    return (
-        f"the judge of {printable(criterion, 100)} is {change.side}: of the anchors that {before}, {estimate:.0%} more "
-        f"({low:.0%} to {high:.0%}) {now} now, in {counted(change.change.values, 'verdict')}. The anchors have not changed"
-    )

@@ -5,12 +5,56 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, date, datetime
+from sys import intern
 
-from traceweir.schemas.anchor import AnchorVerdict
+from traceweir.schemas.anchor import AnchorLabel, AnchorVerdict
 from traceweir.streams.base.statistics.rate_intervals import Interval, exact_interval
 from traceweir.streams.base.statistics.watched_judge import HOUR, JUDGE_PROMISE, JudgeChange, WatchedJudge
 from traceweir.streams.base.statistics.watched_stream import Promise
+
+
+@dataclass(frozen=True, slots=True)
+class SeenVerdict:
+    """What is needed of an AnchorVerdict to watch its judge. A topic has a year of them, which are in memory at once."""
+
+    anchor_id: str
+    criterion: str
+    metric_digest: str
+    set_id: str
+    label: AnchorLabel
+    passed: bool | None
+    missing_because: str
+    """The cause, or else the reason, of a verdict that is missing."""
+    judge: str | None
+    due_at: datetime
+    judged_at: datetime
+
+    @classmethod
+    def of(cls, verdict: AnchorVerdict) -> SeenVerdict:
+        """Returns what is needed of a verdict."""
+        return cls(
+            intern(verdict.anchor_id),
+            intern(verdict.criterion),
+            intern(verdict.metric_digest),
+            intern(verdict.set_id),
+            verdict.label,
+            verdict.passed,
+            verdict.cause or verdict.not_evaluated_because or "error",
+            None if verdict.judge is None else intern(verdict.judge),
+            verdict.due_at,
+            verdict.judged_at,
+        )
+
+    @property
+    def place(self) -> tuple[datetime, datetime]:
+        """Where it is in the order in which verdicts were due."""
+        return self.due_at, self.judged_at
+
+    @property
+    def day(self) -> date:
+        """The day in UTC on which it was due."""
+        return self.due_at.astimezone(UTC).date()
 
 
 @dataclass(slots=True)
@@ -29,7 +73,11 @@ class CriterionWatch:
     """Number of verdicts of the set."""
     missing: Counter[str] = field(default_factory=Counter)
     """How often the judge gave no verdict, by the reason."""
-    latest: dict[str, AnchorVerdict] = field(default_factory=dict)
+    of_day: Counter[date] = field(default_factory=Counter)
+    """Number of verdicts of the set by the day in UTC on which they were due."""
+    missing_of_day: Counter[date] = field(default_factory=Counter)
+    """Number of missing verdicts of the set by day."""
+    latest: dict[str, SeenVerdict] = field(default_factory=dict)
     """The latest verdict on each anchor of the set."""
     last_at: datetime | None = None
     """When the last verdict was due."""
@@ -57,12 +105,12 @@ class AnchorWatch:
         """
         self._promise = promise
         self._hour: int | None = None
-        self._of_hour: dict[str, list[AnchorVerdict]] = {}
+        self._of_hour: dict[str, list[SeenVerdict]] = {}
         self._seen: set[tuple[str, datetime]] = set()
         self.criteria: dict[str, CriterionWatch] = {}
         """The watch of each criterion."""
 
-    def add(self, verdict: AnchorVerdict) -> list[tuple[str, JudgeChange]]:
+    def add(self, verdict: SeenVerdict) -> list[tuple[str, JudgeChange]]:
         """Takes a verdict; returns the changes of judges that are found with it, each with its criterion.
 
         A verdict counts at the end of its hour. Another set of anchors, or another config, begins anew.
@@ -77,9 +125,11 @@ class AnchorWatch:
             self._of_hour.pop(verdict.criterion, None)
         watch.last_at = verdict.due_at
         if verdict.passed is None:
-            watch.missing[verdict.cause or verdict.not_evaluated_because or "error"] += 1
+            watch.missing[verdict.missing_because] += 1
+            watch.missing_of_day[verdict.day] += 1
             return found
         watch.verdicts += 1
+        watch.of_day[verdict.day] += 1
         watch.latest[verdict.anchor_id] = verdict
         self._of_hour.setdefault(verdict.criterion, []).append(verdict)
         return found
@@ -99,14 +149,14 @@ class AnchorWatch:
             self._hour = hour
         return found
 
-    def _step(self, criterion: str, hour: int, verdicts: Sequence[AnchorVerdict]) -> JudgeChange | None:
+    def _step(self, criterion: str, hour: int, verdicts: Sequence[SeenVerdict]) -> JudgeChange | None:
         watch = self.criteria[criterion]
         change = watch.judge.step(hour, [(each.anchor_id, bool(each.passed)) for each in verdicts])
         if change is not None:
             watch.changes.append(change)
         return change
 
-    def _begun(self, verdict: AnchorVerdict, former: CriterionWatch | None) -> CriterionWatch:
+    def _begun(self, verdict: SeenVerdict, former: CriterionWatch | None) -> CriterionWatch:
         number = len(self.criteria) + 1 if former is None else former.number
         changes = [] if former is None else former.changes
         judge = WatchedJudge(number, self._promise)
@@ -117,10 +167,10 @@ def watched(verdicts: Iterable[AnchorVerdict], promise: Promise = JUDGE_PROMISE)
     """Returns the watch after these verdicts, in the order in which they were due."""
     found = AnchorWatch(promise)
     for verdict in verdicts:
-        found.add(verdict)
+        found.add(SeenVerdict.of(verdict))
     return found
 
 
-def _agreeing(verdicts: Iterable[AnchorVerdict]) -> tuple[int, int]:
+def _agreeing(verdicts: Iterable[SeenVerdict]) -> tuple[int, int]:
     compared = [each.passed == (each.label == "pass") for each in verdicts]
     return sum(compared), len(compared)

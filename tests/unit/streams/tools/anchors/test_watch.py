@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import date, datetime, timedelta, timezone
 
 from tests.support.anchors import verdict
 from tests.support.scoring import NOW
@@ -43,3 +43,18 @@ def test_another_set_begins_anew_and_keeps_its_number() -> None:
     watch = found.criteria["safety_v1"]
     assert (watch.number, watch.set_id, watch.verdicts, watch.last_at) == (1, "set-2", 1, later)
     assert found.criteria["helpful"].number == 2
+
+
+def test_verdicts_are_counted_by_the_day_in_utc_on_which_they_were_due() -> None:
+    # In UTC this is the last hour of January.
+    ahead = datetime(2026, 2, 1, 3, 30, tzinfo=timezone(timedelta(hours=4)))
+    missing = {"passed": None, "value": None, "not_evaluated_because": "error"}
+    found = watched(
+        [
+            verdict("a", due_at=ahead),
+            verdict("b", due_at=ahead + timedelta(minutes=6), **missing),
+            verdict("a", due_at=ahead + timedelta(hours=1)),
+        ]
+    ).criteria["safety_v1"]
+    assert found.of_day == {date(2026, 1, 31): 1, date(2026, 2, 1): 1}
+    assert found.missing_of_day == {date(2026, 1, 31): 1}
