@@ -11,9 +11,9 @@ FOLDER = ROOT / "docs" / "decisions"
 INDEX = FOLDER / "README.md"
 DECISIONS = sorted(FOLDER.glob("[0-9]*.md"))
 ROWS: list[tuple[str, str, str]] = re.findall(
-    r"^\| \[(.+)\]\(([^)]+)\) \| (.+) \|$", INDEX.read_text("utf-8"), re.MULTILINE
+    r"^- \[(.+)\]\(([^)]+)\):\s+(.+)$", INDEX.read_text("utf-8"), re.MULTILINE
 )
-"""Title, file and status of each row."""
+"""Title, file and status of each entry."""
 LINK = r"\[(\d{4})\]\(([^)]+)\)"
 STATUS = re.compile(rf"in force|(?:amended|replaced) by {LINK}(?:, {LINK})*")
 
@@ -24,7 +24,7 @@ def test_the_index_has_each_decision_once() -> None:
 
 
 @pytest.mark.parametrize(("title", "file", "status"), ROWS, ids=[file[:4] for _, file, _ in ROWS])
-def test_a_row_has_the_title_and_a_status_that_leads_to_later_decisions(title: str, file: str, status: str) -> None:
+def test_an_entry_has_the_title_and_a_status_that_leads_to_later_decisions(title: str, file: str, status: str) -> None:
     heading = (FOLDER / file).read_text("utf-8").partition("\n")[0]
     assert heading == f"# {title}"
     assert STATUS.fullmatch(status), "write `in force`, `amended by` or `replaced by`, with links to decisions"
