@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.anchors import CRITERION, verdict
 from tests.support.command_line import Run
 from tests.support.patient_http import get
 from tests.support.results import make_score, put_scores
@@ -28,6 +29,7 @@ from tests.support.stores import CLICKHOUSE, figures, recomputed_figures
 from traceweir.schemas.score import Score
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.board.store.opening import open_store
+from traceweir.streams.tools.anchors.topics import verdicts_writer
 from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.worker.kafka.topic_admin import create_topics
 
@@ -152,6 +154,18 @@ def test_a_dashboard_whose_broker_ends_knows_nothing_of_it_any_more_and_still_st
             assert health.json()["problems"][0].startswith("broker: no Kafka broker has answered for more than 15 s")
             process.send_signal(signal.SIGTERM)
             assert process.wait(60) == 0
+
+
+def test_a_dashboard_reads_what_anchors_say(servers: str, tmp_path: Path) -> None:
+    settings = Settings(kafka_bootstrap_servers=servers)
+    verdicts_writer(settings).write({b"a": verdict("a", label="fail").wire()})
+    with running_dashboard(servers, tmp_path / "store.duckdb") as (_, address):
+        wait_for(address, lambda _: get(f"{address}/api/v1/anchors").json()["criteria"] != [])
+        found = get(f"{address}/api/v1/anchors").json()
+        (criterion,) = found["criteria"]
+        assert (criterion["criterion"], criterion["verdicts"], criterion["pass"]) == (CRITERION, 1, 0)
+        assert (criterion["agreement"]["agree"], criterion["agreement"]["anchors"]) == (0, 1)
+        assert (found["problem"], found["unreadable"]) == (None, 0)
 
 
 def test_a_second_dashboard_is_told_which_process_has_the_store(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from datetime import datetime, timedelta
 from typing import Any
 
 from tests.support.openai_server import Say
@@ -12,6 +13,11 @@ from tests.support.scoring import NOW, make_session
 from traceweir.schemas.anchor import Anchor, AnchorLabel, AnchorVerdict, anchor_id
 from traceweir.schemas.labels import Label, LabelSubject, label_id
 from traceweir.schemas.session import Session
+from traceweir.streams.base.statistics.change_point import Changed
+from traceweir.streams.base.statistics.watched_judge import JudgeChange
+from traceweir.streams.board.dashboard.anchor_look import AnchorStanding
+from traceweir.streams.tools.anchors.listing import KnownAnchor, listed_criteria
+from traceweir.streams.tools.anchors.watch import watched
 
 CRITERION = "safety_v1"
 CONFIG: dict[str, Any] = {
@@ -91,6 +97,25 @@ def verdict(name: str, **changes: Any) -> AnchorVerdict:
         "judged_at": NOW,
     }
     return AnchorVerdict(**(given | changes))
+
+
+def standing_of(now: datetime, criterion: str = CRITERION, judge: str = "openai/local") -> AnchorStanding:
+    """Returns what the dashboard knows of a criterion with two anchors, whose judge became stricter."""
+    labels: tuple[AnchorLabel, ...] = ("pass", "fail")
+    verdicts = [
+        verdict(label, criterion=criterion, judge=judge, label=label, due_at=now - timedelta(minutes=ago))
+        for label, ago in zip(labels, (60, 30), strict=True)
+    ]
+    missing = {"passed": None, "value": None, "not_evaluated_because": "error", "cause": "judge_refused"}
+    watch = watched([*verdicts, verdict("pass", criterion=criterion, due_at=now, **missing)])
+    minute = int(now.timestamp()) // 60
+    change = JudgeChange(
+        "stricter", minute, Changed(minute - 90, minute - 120, minute - 60, 80, 0.8, 0.7, 0.9, 1.0), (0.2, 0.1, 0.3)
+    )
+    watch.criteria[criterion].changes.append(change)
+    anchors = [KnownAnchor(label, criterion, label, "random", "s") for label in labels]
+    found = listed_criteria(anchors, watch, now)
+    return AnchorStanding(read_at=now, criteria=[each.known for each in found])
 
 
 def safe_but(unsafe: Collection[str], body: dict[str, Any]) -> Say:

@@ -22,6 +22,7 @@ from tests.support.stores import FakeRecord, batch_of, scores_batch
 from traceweir.schemas.judge_config import Budget
 from traceweir.schemas.score import Score
 from traceweir.streams.board.dashboard.access import Application, Tokens
+from traceweir.streams.board.dashboard.anchor_look import AnchorStanding
 from traceweir.streams.board.dashboard.application import create_application
 from traceweir.streams.board.dashboard.challengers import ChallengersInEffect, NoChallengers
 from traceweir.streams.board.dashboard.content import Content
@@ -59,6 +60,7 @@ class Site:
     retention: Retention | None = None
     challengers: ChallengersInEffect = field(default_factory=NoChallengers)
     configs: TopicState = field(default_factory=TopicState)
+    anchors: AnchorStanding = field(default_factory=AnchorStanding)
     state: FeedState = field(default_factory=lambda: FeedState(behind=0))
     health: list[Finding] = field(default_factory=lambda: [Finding("broker", "ok", "answered 1 s ago")])
     watched: KnownStreams = field(default_factory=lambda: NOT_READ)
@@ -142,6 +144,7 @@ def _built(site: Site) -> Application:
         write_labels=lambda labels: None,
         health=lambda: _ASKED.get().health,
         watched_streams=lambda: _ASKED.get().watched,
+        anchors=lambda: _ASKED.get().anchors,
     )
     return create_application(Dashboard(store, options, live), Tokens(site.token))
 

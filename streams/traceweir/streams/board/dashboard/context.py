@@ -12,6 +12,7 @@ from fastapi import Depends, FastAPI, Request
 
 from traceweir.schemas.judge_config import Budget
 from traceweir.schemas.labels import Label
+from traceweir.streams.board.dashboard.anchor_look import AnchorStanding
 from traceweir.streams.board.dashboard.challengers import ChallengersInEffect, NoChallengers
 from traceweir.streams.board.dashboard.content import Content
 from traceweir.streams.board.dashboard.eval_folder import EvalFolder
@@ -61,6 +62,8 @@ class DashboardOptions:
     """Returns the metrics of trust, as they were last computed."""
     watched_streams: Callable[[], KnownStreams] = lambda: NOT_READ
     """Returns the streams that are watched for alerts, as they were last read."""
+    anchors: Callable[[], AnchorStanding] = AnchorStanding
+    """Returns what anchors say about judges, as it was last read."""
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from traceweir.streams.base.errors import InvalidSettingsError
 from traceweir.streams.base.process_log import log_to_stderr
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.board.dashboard.access import Tokens
+from traceweir.streams.board.dashboard.anchor_look import AnchorLook
 from traceweir.streams.board.dashboard.application import create_application
 from traceweir.streams.board.dashboard.challengers import PushedChallengers
 from traceweir.streams.board.dashboard.context import Dashboard, DashboardOptions
@@ -130,6 +131,7 @@ async def _serve(
     challengers = PushedChallengers(settings)
     trust = TrustMetrics(store, utc_now)
     watched = WatchedStreams(settings, lambda: live.is_watched, utc_now)
+    anchors = AnchorLook(settings, utc_now)
     label_topic = LabelTopic(settings)
     options = DashboardOptions(
         paced.state,
@@ -147,6 +149,7 @@ async def _serve(
         health=health.parts,
         trust_points=lambda: trust.points,
         watched_streams=lambda: watched.known,
+        anchors=lambda: anchors.standing,
     )
     server = _Server(
         uvicorn.Config(
@@ -175,7 +178,10 @@ async def _serve(
         with suppress(NotImplementedError):
             loop.add_signal_handler(number, stop)
     feeding = asyncio.create_task(feed.run())
-    looking = {asyncio.create_task(each) for each in (challengers.run(), health.run(), trust.run(), watched.run())}
+    looking = {
+        asyncio.create_task(each)
+        for each in (challengers.run(), health.run(), trust.run(), watched.run(), anchors.run())
+    }
     host = f"[{settings.dashboard_host}]" if ":" in settings.dashboard_host else settings.dashboard_host
     ready(f"http://{host}:{bound.getsockname()[1]}")
     try:

@@ -140,7 +140,7 @@ async def test_the_openapi_document_describes_every_answer(client: Client) -> No
         ),
         *("/metric", "/comparison", "/diff", "/values", "/events", "/judge-spending"),
         *("/challengers", "/shadows", "/challenger-diff", "/facets", "/trust", "/prometheus", "/alerts"),
-        *("/alert-slices", "/alert-streams"),
+        *("/alert-slices", "/alert-streams", "/anchors"),
     }
     for name, path in document["paths"].items():
         if name in ("/api/v1/events", "/api/v1/prometheus"):

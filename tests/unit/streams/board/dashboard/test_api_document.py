@@ -12,6 +12,7 @@ import httpx
 import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 from tests.support.alerts import make_alert, send_alerts
+from tests.support.anchors import standing_of
 from tests.support.dashboard_site import Site, session_id_of
 from tests.support.results import make_score
 from tests.support.scoring import NOW
@@ -54,7 +55,7 @@ class Broken:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    found = Site(open_store(tmp_path_factory.mktemp("store") / "store.duckdb"), now=NOW)
+    found = Site(open_store(tmp_path_factory.mktemp("store") / "store.duckdb"), now=NOW, anchors=standing_of(NOW))
     found.add_sessions(30)
     send_alerts(found.store, ALERT)
     return found

@@ -18,6 +18,7 @@ import orjson
 import pytest
 from fastapi.routing import iter_route_contexts
 from tests.support.alerts import make_alert, resolved, send_alerts
+from tests.support.anchors import standing_of
 from tests.support.dashboard_site import Site, session_of
 from tests.support.eval_runs import run_line, write_evals
 from tests.support.results import make_score
@@ -64,6 +65,7 @@ PAGES = {
         _of("/alerts", metric=HOSTILE, older_than=HOSTILE),
         _of("/alerts", metric=HOSTILE, older_than=f"2026-01-31T12:00:00Z,{HOSTILE}"),
     ],
+    "/anchors": ["/anchors"],
     "/sessions": [
         _of("/sessions", status="FAILED"),
         _of("/sessions", metric=HOSTILE, order="lowest"),
@@ -241,6 +243,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     site.watched = watched()
     site.health = [Finding("broker", "failure", HOSTILE)]
     site.state.problem = HOSTILE
+    site.anchors = standing_of(NOW, HOSTILE[:200], HOSTILE).model_copy(update={"problem": HOSTILE})
     site.challengers = HostileChallenger(scores())
     site.configs = TopicState()
     for number, config in ((1, {"criteria": {HOSTILE: HOSTILE}}), (2, {HOSTILE: {"criteria": [HUGE, 10**400]}})):
@@ -299,7 +302,18 @@ async def test_every_answer_to_a_form_is_inert(path: str, given: dict[str, Any],
 
 async def test_pages_show_the_texts(client: httpx.AsyncClient) -> None:
     """The pages above are inert because the texts are escaped, not because they are missing."""
-    for path in ("/", "/alerts", "/sessions", "/session", "/metric", "/compare", "/config", "/evals/set", "/evals/run"):
+    for path in (
+        "/",
+        "/alerts",
+        "/anchors",
+        "/sessions",
+        "/session",
+        "/metric",
+        "/compare",
+        "/config",
+        "/evals/set",
+        "/evals/run",
+    ):
         page = (await client.get(PAGES[path][0])).text
         assert "&lt;script&gt;owned&lt;/script&gt;" in page, path
     run = (await client.get(PAGES["/evals/compare"][0])).text

@@ -8,6 +8,7 @@ from fastapi import Depends, FastAPI
 
 from traceweir.streams.board.dashboard.api import (
     alerts,
+    anchors,
     comparison,
     figures,
     health,
@@ -24,7 +25,7 @@ from traceweir.streams.board.dashboard.context import Dashboard
 
 OPENAPI = f"{PREFIX}/openapi.json"
 EVENTS = f"{PREFIX}/events"
-_PARTS = (state, figures, query, sessions, comparison, labels, trust, prometheus, alerts)
+_PARTS = (state, figures, query, sessions, comparison, labels, trust, prometheus, alerts, anchors)
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: {"model": RequestProblem, "description": "The request cannot be read"},
     401: {"model": RequestProblem, "description": "The token is missing or wrong"},

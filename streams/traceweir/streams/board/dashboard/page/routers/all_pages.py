@@ -8,6 +8,7 @@ from fastapi.responses import HTMLResponse
 from traceweir.streams.board.dashboard.page.answers import note_stored_rows
 from traceweir.streams.board.dashboard.page.routers import (
     alerts,
+    anchors,
     comparison,
     configs,
     evals,
@@ -21,7 +22,21 @@ from traceweir.streams.board.dashboard.page.routers import (
     views,
 )
 
-_PARTS = (overview, alerts, sessions, selection, metrics, missing, comparison, configs, evals, review, trust, views)
+_PARTS = (
+    overview,
+    alerts,
+    sessions,
+    selection,
+    metrics,
+    missing,
+    comparison,
+    configs,
+    evals,
+    review,
+    trust,
+    anchors,
+    views,
+)
 
 
 def page_router() -> APIRouter:
