@@ -11,6 +11,7 @@ from typing import Any
 from traceweir.streams.base.statistics.rate_intervals import rate_interval
 from traceweir.streams.board.dashboard.page.formats import inert_text
 from traceweir.streams.board.dashboard.page.marks import ChartMark
+from traceweir.streams.board.dashboard.page.outages import Outage
 from traceweir.streams.board.store.answers import (
     MetricFigures,
     SeriesPoint,
@@ -63,6 +64,7 @@ def pass_rate_chart(
     marks: Sequence[ChartMark],
     step_s: int,
     selection: Selection,
+    outages: Sequence[Outage] = (),
 ) -> dict[str, Any] | None:
     """Returns a chart of pass rates with their 95 % intervals over the whole span; None without a verdict."""
     steps, step_s = _merged([each for each in series if each.passed + each.failed], places, step_s)
@@ -82,7 +84,7 @@ def pass_rate_chart(
                 "counts": [each.judged if each else None for each in found],
             }
         )
-    return _lines(" %", step_s, times, lines, marks, selection, _seen(series, step_s))
+    return _lines(" %", step_s, times, lines, marks, selection, _seen(series, step_s), _spans(outages, places))
 
 
 def mean_chart(
@@ -91,6 +93,7 @@ def mean_chart(
     marks: Sequence[ChartMark],
     step_s: int,
     selection: Selection,
+    outages: Sequence[Outage] = (),
 ) -> dict[str, Any] | None:
     """Returns a chart of means over the whole span; None without a point."""
     steps, step_s = _merged(series, places, step_s)
@@ -107,7 +110,7 @@ def mean_chart(
                 "counts": [each.evaluated if each else None for each in found],
             }
         )
-    return _lines("", step_s, times, lines, marks, selection, _seen(series, step_s))
+    return _lines("", step_s, times, lines, marks, selection, _seen(series, step_s), _spans(outages, places))
 
 
 def count_chart(
@@ -212,6 +215,7 @@ def _lines(
     marks: Sequence[ChartMark],
     selection: Selection,
     seen: Set[int],
+    without_values: Sequence[Sequence[float]] = (),
 ) -> dict[str, Any]:
     return {
         "kind": "lines",
@@ -224,6 +228,8 @@ def _lines(
         "span": _span(selection),
         # Steps in which nothing at all was scored.
         "empty": [at for at in times if at not in seen],
+        # Times in which a metric of the chart had results and no value.
+        "without_values": without_values,
     }
 
 
@@ -239,6 +245,11 @@ def _mark(mark: ChartMark) -> dict[str, Any]:
     if mark.interval is not None:
         found["interval"] = [int(bound.timestamp()) for bound in mark.interval]
     return found
+
+
+def _spans(outages: Sequence[Outage], places: Sequence[Place]) -> list[list[float]]:
+    drawn = {metric for metric, _ in places}
+    return [[each.since.timestamp(), each.until.timestamp()] for each in outages if each.metric in drawn]
 
 
 def _span(selection: Selection) -> list[float]:

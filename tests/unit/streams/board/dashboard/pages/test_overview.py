@@ -233,3 +233,25 @@ async def test_the_overview_says_that_only_the_latest_changes_are_compared(
     page = (await visit(site).get("/")).text
     assert (sentence or "What got worse") in page
     assert ("Only the latest" in page) == (sentence is not None)
+
+
+async def test_an_outage_of_a_judge_is_named_on_the_overview_and_leads_to_what_has_no_value(
+    tmp_path: Path, visit: Open
+) -> None:
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW + timedelta(minutes=1))
+    for minute in range(-40, 0):
+        is_down = -25 <= minute < -20
+        missing: dict[str, Any] = {"value": None, "not_evaluated_because": "error"} if is_down else {"value": 1.0}
+        at = NOW + timedelta(minutes=minute)
+        site.add(*(make_score(f"s{minute}-{each}", occurred_at=at, **missing) for each in range(4)))
+    client = visit(site)
+
+    for address in ("/?span=1h", "/metric?metric=response_match_score&span=1h"):
+        page = (await client.get(address)).text
+        assert "Without a value:" in page
+        (link,) = re.findall(r'<a href="([^"]*)" aria-label="20 results of response_match_score without', page)
+        assert '"without_values": []' not in unescape(page)
+        parameters = parse_qs(urlsplit(unescape(link)).query)
+        assert parameters["since"] == ["2026-01-31T11:35:00Z"]
+        assert parameters["until"] == ["2026-01-31T11:40:00Z"]
+        assert "20 results" in (await client.get(unescape(link))).text

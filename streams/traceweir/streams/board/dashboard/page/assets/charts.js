@@ -24,6 +24,9 @@
               if (right > left) ctx.fillRect(left, bbox.top, right - left, bbox.height);
             };
             for (const at of data.empty) shade(at, at + data.step);
+            // Times in which a metric had results and no value, such as an outage of its judge.
+            ctx.fillStyle = translucent(color("--none"), 0.22);
+            for (const each of data.without_values) shade(...each);
             // When the change of an alert was.
             ctx.fillStyle = translucent(color("--bad"), 0.16);
             for (const mark of data.marks) if (mark.interval) shade(...mark.interval);

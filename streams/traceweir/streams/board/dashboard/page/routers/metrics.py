@@ -16,6 +16,7 @@ from traceweir.streams.board.dashboard.page.alert_view import alert_marks, alert
 from traceweir.streams.board.dashboard.page.answers import filters_from, page
 from traceweir.streams.board.dashboard.page.filters import FilterError
 from traceweir.streams.board.dashboard.page.marks import marks_of
+from traceweir.streams.board.dashboard.page.outages import outages
 from traceweir.streams.board.store.alerts import alerts_in
 from traceweir.streams.board.store.answers import MetricFigures
 from traceweir.streams.board.store.differences import differences_from_before
@@ -57,6 +58,8 @@ def show_metric(request: Request, dashboard: Serving) -> HTMLResponse:
         series = series_of(dashboard.store, of_judge, found.step_s)
     alerts = alerts_in(dashboard.store, filters.selection)
     marks = [*marks_of(found.changes, dashboard.options.configs()), *alert_marks(alerts)]
+    # Results without a value name no judge.
+    without_values = outages(found.series, found.step_s)
     document = shown(found, dashboard.options.content)
     return page(
         request,
@@ -67,8 +70,9 @@ def show_metric(request: Request, dashboard: Serving) -> HTMLResponse:
         nearest=document["nearest"],
         charted=charted,
         alerts=alert_views(alerts, filters, dashboard.options.now()),
-        rates=charts.pass_rate_chart(series, places, marks, found.step_s, filters.selection),
-        means=charts.mean_chart(series, places, marks, found.step_s, filters.selection),
+        rates=charts.pass_rate_chart(series, places, marks, found.step_s, filters.selection, without_values),
+        means=charts.mean_chart(series, places, marks, found.step_s, filters.selection, without_values),
+        without_values=without_values,
         distribution=charts.histogram(found.distribution),
         values=dimension_values(dashboard.store, filters.selection),
     )

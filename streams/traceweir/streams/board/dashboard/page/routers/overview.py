@@ -15,6 +15,7 @@ from traceweir.streams.board.dashboard.page import charts
 from traceweir.streams.board.dashboard.page.alert_view import alert_marks, alert_views
 from traceweir.streams.board.dashboard.page.answers import filters_from, page
 from traceweir.streams.board.dashboard.page.marks import marks_of
+from traceweir.streams.board.dashboard.page.outages import outages
 from traceweir.streams.board.dashboard.page.regression_view import worse_metrics
 from traceweir.streams.board.store.alerts import MAX_ALERTS, alert_page, alerts_in, fits
 from traceweir.streams.board.store.answers import MetricFigures
@@ -44,6 +45,7 @@ def show_overview(request: Request, dashboard: Serving) -> HTMLResponse:
     metrics_drawn = {metric for metric, _ in places}
     charted = [each for each in alerts_in(dashboard.store, filters.selection) if each.stream.metric in metrics_drawn]
     marks = [*marks_of(found.changes, dashboard.options.configs()), *alert_marks(charted)]
+    without_values = outages(found.series, found.step_s)
     return page(
         request,
         "overview",
@@ -61,7 +63,8 @@ def show_overview(request: Request, dashboard: Serving) -> HTMLResponse:
         total_before=_total(earlier),
         judged=sorted((each for each in criteria if each.usd or each.input_tokens), key=lambda each: -each.usd),
         spending=judge_spending(dashboard.store, dashboard.options.now(), dashboard.options.budget),
-        chart=charts.pass_rate_chart(found.series, places, marks, found.step_s, filters.selection),
+        chart=charts.pass_rate_chart(found.series, places, marks, found.step_s, filters.selection, without_values),
+        without_values=without_values,
         sparklines=charts.sparklines(found.metrics, found.series, found.step_s, filters.selection),
         latest=sessions(
             dashboard.store,
