@@ -90,7 +90,8 @@ def regressions(store: Readable, selection: Selection, changes: Sequence[Change]
     worse: dict[_Slice, tuple[int, TestedDifference]] = {}
     for (each, at), found in differences_of(pairs, simultaneous=True).items():
         is_surer = each not in worse or found.surely > worse[each][1].surely
-        if found.differs and _is_worse(each.metric, found) and is_surer:
+        # The correction of intervals is stricter than that of p-values: a line whose interval has zero would contradict itself.
+        if found.differs and found.surely and _is_worse(each.metric, found) and is_surer:
             worse[each] = at, found
     surest = sorted(worse, key=lambda each: (worse[each][1].p_value or 0.0, bool(each.dimension), each))
     return Regressions(

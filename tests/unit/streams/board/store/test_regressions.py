@@ -230,3 +230,27 @@ def test_a_metric_that_is_stored_between_two_queries_does_not_end_the_answer(sto
     found = regressions(WrittenBetween(store, scores_batch(*new, offset=len(falling))), DAY, changes).found
 
     assert {each.metric for each in found} == {"response_match_score"}
+
+
+def test_a_line_is_found_only_if_its_interval_leaves_zero_out(store: Store) -> None:
+    # From no failure of 120 to 8 to 19 of 120: Holm's correction accepts some of them whose wider interval has zero.
+    store.write(
+        scores_batch(
+            *(
+                score
+                for failures in range(8, 20)
+                for score in scores(
+                    lambda minute, is_new, failures=failures: {  # type: ignore[misc]
+                        "metric": f"failures {failures}",
+                        "value": float(not is_new or minute - CHANGED >= failures),
+                    },
+                    failures,
+                )
+            )
+        )
+    )
+
+    found = answer(store).found
+
+    assert found
+    assert [each.metric for each in found if each.difference_high >= 0] == []
