@@ -33,6 +33,8 @@ ARGUMENTS = (
     "--no-sandbox",  # root, as in a container, cannot start Chromium's sandbox
 )
 SESSIONS = 300
+DIGEST = "0123456789abcdef" * 4
+"""A digest as long as each is."""
 
 
 @pytest.fixture(scope="session")
@@ -78,7 +80,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
             envelope=ENVELOPE,
             selector="*",
             version=number,
-            digest="pushed",
+            digest=DIGEST,
             pushed_at=site.now,
             pushed_by="kim",
             config={"criteria": {"response_match_score": threshold}},

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from tests.browser.conftest import DIGEST
 from tests.support.dashboard_site import HOSTILE, Site, served, session_id_of
 from tests.support.results import make_score
 from tests.support.stores import open_store
@@ -38,7 +39,7 @@ VIEWS = {
     "eval set": "/evals/set?name=trips.evalset.json",
     "eval run": "/evals/run?name=second.jsonl",
     "two runs": "/evals/compare?first=first.jsonl&second=second.jsonl",
-    "config": "/config?digest=pushed",
+    "config": f"/config?digest={DIGEST}",
     "problem": "/?span=2y",
 }
 TOKEN = "a-token-of-20-letters"

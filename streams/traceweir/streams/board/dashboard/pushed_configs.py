@@ -6,11 +6,12 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from traceweir.schemas.base import JsonObject
 from traceweir.schemas.pushed_config import PushedConfig
 from traceweir.streams.board.dashboard.page.diff import MAX_WORDS, Piece, differences, words_of
 from traceweir.streams.scoring.configs.changes import meanings, option_changes
-from traceweir.streams.scoring.configs.records import config_id
-from traceweir.streams.scoring.configs.selectors import in_words
+from traceweir.streams.scoring.configs.records import UNPUSHED, config_id
+from traceweir.streams.scoring.configs.selectors import in_words, parsed_selector, selector
 from traceweir.streams.worker.config_topic import TopicState
 
 MAX_PUSHES = 20
@@ -40,8 +41,10 @@ class ConfigPush(NamedTuple):
     """The sessions that it is for, in words."""
     before: PushedConfig | None
     """The version of the same sessions before; None: it is the first."""
+    filed: PushedConfig | None
+    """What the first version is compared with: the latest config file that a worker recorded before it; None: there is none."""
     options: Sequence[ShownOption]
-    """What differs from the version before, at most `MAX_OPTIONS`."""
+    """What differs from the version before, or from the config file, at most `MAX_OPTIONS`."""
     options_left_out: int
     meanings: Sequence[str]
     """Which scores mean something else since."""
@@ -74,7 +77,9 @@ def pushes_of(state: TopicState, digest: str) -> list[ConfigPush]:
 def _push(state: TopicState, pushed: PushedConfig) -> ConfigPush:
     numbers = [number for number in state.versions[pushed.selector] if number < pushed.version]
     before = state.versions[pushed.selector][max(numbers)] if numbers else None
-    old = (before.config if before is not None else None) or {}
+    filed = _config_file(state, pushed) if before is None else None
+    compared = before if before is not None else filed
+    old = (compared.config if compared is not None else None) or {}
     new = pushed.config or {}
     changes = option_changes(old, new)
     options: list[ShownOption] = []
@@ -90,10 +95,38 @@ def _push(state: TopicState, pushed: PushedConfig) -> ConfigPush:
         pushed,
         in_words(pushed.selector),
         before,
+        filed,
         options,
         max(0, len(changes) - MAX_OPTIONS),
-        meanings(old, new) if before is not None and before.config is not None else [],
+        meanings(old, new) if compared is not None and compared.config is not None else [],
     )
+
+
+def _config_file(state: TopicState, pushed: PushedConfig) -> PushedConfig | None:
+    """Returns the latest config file of a worker before a push for sessions that no other version of then is for."""
+    app, environment = parsed_selector(pushed.selector)
+    wider = {selector(*each) for each in ((app, None), (None, environment), (None, None))} - {pushed.selector}
+    if any(each.pushed_at < pushed.pushed_at for name in wider for each in state.versions.get(name, {}).values()):
+        return None
+    every = [*state.by_digest.values(), *(each for versions in state.versions.values() for each in versions.values())]
+    # A worker records pushed configs and challengers too, which are no files.
+    others = {config_id(each.config) for each in every if each.config is not None and each.version != UNPUSHED}
+    others |= {config_id(document) for each in every if (document := _challenger_of(each)) is not None}
+    filed = [
+        each
+        for each in state.by_digest.values()
+        if each.version == UNPUSHED
+        and each.config is not None
+        and each.pushed_at < pushed.pushed_at
+        and config_id(each.config) not in others
+    ]
+    return max(filed, key=lambda each: each.pushed_at, default=None)
+
+
+def _challenger_of(pushed: PushedConfig) -> JsonObject | None:
+    challenger = (pushed.config or {}).get("challenger")
+    document = challenger.get("config") if isinstance(challenger, dict) else None
+    return document if isinstance(document, dict) else None
 
 
 def document_of(pushed: PushedConfig) -> str:

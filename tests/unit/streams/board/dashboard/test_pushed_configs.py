@@ -32,8 +32,8 @@ NEW: dict[str, Any] = {"criteria": {"response_match_score": 0.8}}
 
 def version(number: int, digest: str | None, config: dict[str, Any] | None, **fields: Any) -> PushedConfig:
     at = NOW - timedelta(minutes=60 - number)
-    known = {"selector": "travel", "pushed_by": f"user-{number}"} | fields
-    return PushedConfig(envelope=ENVELOPE, version=number, digest=digest, config=config, pushed_at=at, **known)
+    known: dict[str, Any] = {"selector": "travel", "pushed_by": f"user-{number}", "pushed_at": at} | fields
+    return PushedConfig(envelope=ENVELOPE, version=number, digest=digest, config=config, **known)
 
 
 def topic(*pushed: PushedConfig) -> TopicState:
@@ -152,3 +152,36 @@ async def test_a_change_after_the_words_that_are_compared_is_said(site: Site, cl
 def test_a_long_value_that_differs_at_its_end_differs() -> None:
     (line,) = changed_options({"rules": "x" * 300 + "a"}, {"rules": "x" * 300 + "b"})
     assert line.endswith("another end")
+
+
+async def test_a_first_version_is_compared_with_the_config_file_that_counted_before(
+    site: Site, client: httpx.AsyncClient
+) -> None:
+    challenged = OLD | {
+        "challenger": {"name": "v2", "sample": 0.1, "budget": 5, "config": {"criteria": {"response_match_score": 0.1}}}
+    }
+    before = NOW - timedelta(hours=2)
+    by_worker: dict[str, Any] = {"selector": "*", "pushed_by": None, "pushed_at": before}
+    site.configs = topic(
+        version(0, "filed", challenged, **by_worker),
+        version(
+            0, "part", challenged["challenger"]["config"], **by_worker | {"pushed_at": before + timedelta(minutes=1)}
+        ),
+        version(0, "later", {"criteria": {}}, **by_worker | {"pushed_at": NOW}),
+        version(1, "new-digest", NEW),
+    )
+
+    page = (await client.get("/config?digest=new-digest")).text
+
+    assert "The first version for these sessions, against the config file of a worker, recorded" in page
+    assert "0.<del>5</del><ins>8</ins>" in page
+    assert "its statuses are by another threshold" in page
+
+
+async def test_a_first_version_after_one_of_more_sessions_is_not_compared_with_a_file(
+    site: Site, client: httpx.AsyncClient
+) -> None:
+    filed = version(0, "filed", OLD, selector="*", pushed_by=None, pushed_at=NOW - timedelta(hours=2))
+    site.configs = topic(filed, version(1, "of-all", OLD, selector="*"), version(2, "new-digest", NEW))
+
+    assert "The first version for these sessions</h3>" in (await client.get("/config?digest=new-digest")).text
