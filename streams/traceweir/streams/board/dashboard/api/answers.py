@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 
 import orjson
 from fastapi import FastAPI, HTTPException, Request, Response
@@ -63,7 +64,9 @@ async def _refuse(request: Request, error: Exception) -> Response:
             headers = dict(error.headers or {})
             if "Allow" in headers:
                 headers["Allow"] = ", ".join(_methods_of(request, headers["Allow"]))
-            return problem_answer(request.url.path, error.status_code, str(error.detail), headers)
+            is_unknown = error.status_code == HTTPStatus.NOT_FOUND and error.detail == HTTPStatus.NOT_FOUND.phrase
+            sentence = f"there is no address {request.url.path}" if is_unknown else str(error.detail)
+            return problem_answer(request.url.path, error.status_code, sentence, headers)
         case RequestValidationError():
             problems = [f"{each['loc'][-1]}: {each['msg']}" for each in error.errors()]
             return problem_answer(request.url.path, 422, "; ".join(problems))

@@ -255,3 +255,14 @@ async def test_an_outage_of_a_judge_is_named_on_the_overview_and_leads_to_what_h
         assert parameters["since"] == ["2026-01-31T11:35:00Z"]
         assert parameters["until"] == ["2026-01-31T11:40:00Z"]
         assert "20 results" in (await client.get(unescape(link))).text
+
+
+async def test_one_record_is_no_records(site: Site, visit: Open) -> None:
+    for behind, words in ((1, "1 record behind"), (2, "2 records behind")):
+        state = replace(site.state, behind=behind)
+        assert words in (await visit(replace(site, state=state)).get("/")).text
+
+
+async def test_an_address_that_is_not_there_is_named(site: Site, visit: Open) -> None:
+    assert "there is no address /nowhere" in (await visit(site).get("/nowhere")).text
+    assert (await visit(site).get("/api/v1/nowhere")).json() == {"detail": "there is no address /api/v1/nowhere"}

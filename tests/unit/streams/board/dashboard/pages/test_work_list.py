@@ -255,10 +255,10 @@ async def test_the_call_of_the_api_gives_the_list_that_the_page_shows(site: Site
 
     shown = unescape((await client.post(SELECTION, data=given)).text)
 
-    (call,) = re.findall(r"curl -s '(http://127.0.0.1:4180/api/sessions[^']*)'", shown)
+    (call,) = re.findall(r"curl -s '(http://127.0.0.1:4180/api/v1/sessions[^']*)'", shown)
     listed = [each["session_id"] for each in (await client.get(call)).json()]
     assert listed == re.findall(r'name="selected" value="0,([^"]*)"', page)
-    assert f"curl -s 'http://127.0.0.1:4180/api/session?session_id={session_id_of(3)}'" in shown
+    assert f"curl -s 'http://127.0.0.1:4180/api/v1/session?session_id={session_id_of(3)}'" in shown
 
 
 @pytest.mark.parametrize(
@@ -299,3 +299,17 @@ async def test_a_slice_of_a_user_or_of_a_label_leads_to_its_sessions(
     (link,) = re.findall(rf'href="(/sessions[?][^"]*{re.escape(query)}[^"]*)"', page)
 
     assert "12 sessions" in (await client.get(link)).text
+
+
+async def test_a_digest_that_narrows_the_list_is_shown_by_its_beginning(tmp_path: Path, visit: Open) -> None:
+    site = Site(open_store(tmp_path / "store.duckdb"), now=NOW)
+    user = "sha256:" + "0123456789abcdef" * 4
+    site.add_sessions(2)
+    site.add(make_score(session_id_of(0), user_id=user, config_digest="fedcba9876543210" * 4, value=0.0))
+    site.now += timedelta(minutes=1)
+
+    page = (await visit(site).get("/sessions?span=7d")).text
+
+    assert "<bdi>fedcba9876543210…</bdi>" in page
+    assert f'title="{user}"><bdi>{user[:16]}…</bdi>' in page
+    assert "more characters" not in page

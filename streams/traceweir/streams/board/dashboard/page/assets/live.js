@@ -13,7 +13,7 @@
     const isRed = state.health.some((part) => part.state === "failure");
     status.classList.remove("off");
     status.classList.toggle("bad", isRed || Boolean(state.problem));
-    status.textContent = state.problem ? "not receiving" : isRed ? "not healthy" : state.behind === null ? "connecting" : state.behind ? `${state.behind.toLocaleString("en").replaceAll(",", "\u202f")} records behind` : "up to date";
+    status.textContent = state.problem ? "not receiving" : isRed ? "not healthy" : state.behind === null ? "connecting" : state.behind ? `${state.behind.toLocaleString("en").replaceAll(",", "\u202f")} ${state.behind === 1 ? "record" : "records"} behind` : "up to date";
     problem.hidden = !state.problem;
     problem.querySelector("span").textContent = state.problem ?? "";
     if (!isBusy(health)) health.replaceChildren(...state.health.map(partOfHealth));

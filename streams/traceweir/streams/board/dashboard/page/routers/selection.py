@@ -67,7 +67,7 @@ def use_selection(
         listed: The sessions of the page.
         first: Whether the first sessions of the page are selected too.
         every: Whether all sessions of the page are selected.
-        query: The parameters of `/api/sessions` that give the list.
+        query: The parameters of `/api/v1/sessions` that give the list.
         evalset: The eval set of the folder of evals; empty: that of TRACEWEIR_DASHBOARD_EVALSET.
     """
     on_page = listed or []
@@ -125,8 +125,8 @@ def _case(dashboard: Dashboard, session_id: str, evalset: Path) -> _Outcome:
 
 def _as_calls(request: Request, dashboard: Dashboard, session_ids: list[str], query: str) -> HTMLResponse:
     base = str(request.base_url).rstrip("/")
-    lists = [f"{base}/api/sessions?{query}"] if query else []
-    addresses = [f"{base}/api/session?{urlencode({'session_id': each})}" for each in session_ids]
+    lists = [f"{base}/api/v1/sessions?{query}"] if query else []
+    addresses = [f"{base}/api/v1/session?{urlencode({'session_id': each})}" for each in session_ids]
     with_token = COOKIE in request.cookies
     calls = [*api_commands(lists, with_token=with_token), *api_commands(addresses, with_token=with_token)]
     return _selection_page(request, dashboard, calls=calls)
