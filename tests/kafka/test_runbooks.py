@@ -30,7 +30,7 @@ DEADLINE_S = 60
 
 
 def runbook_commands() -> list[str]:
-    pages = [(ROOT / "docs" / name).read_text("utf-8") for name in ("alerts.md", "operations.md", "worker-log.md")]
+    pages = [(ROOT / "docs" / name).read_text("utf-8") for name in ("alerts.md", "operations.md")]
     lines = [line for page in pages for block in blocks(page, "bash") for line in block.splitlines()]
     found = dict.fromkeys(line for line in lines if line and not line.startswith("#"))
     return [
