@@ -8,8 +8,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from tests.support.alert_story import RULE, START, replayed, story
 from tests.support.alerting import last_of_each, listed, until, watching
+from tests.support.alerts import make_alert, resolved
 from tests.support.anchors import verdict
 from tests.support.command_line import Ended, Run
 from tests.support.results import put_scores
@@ -18,6 +20,7 @@ from traceweir.schemas.alert import Alert
 from traceweir.schemas.anchor import AnchorVerdict
 from traceweir.schemas.score import Score
 from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.stages.partitioner import partition_of
 from traceweir.streams.board.dashboard.watched_streams import WatchedStreams
 from traceweir.streams.tools.anchors.topics import verdicts_writer
 from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
@@ -74,7 +77,8 @@ async def test_alerts_are_those_of_a_replay_each_once_also_after_a_restart(
     put(settings, first)
     async with watching(settings):
         (raised,) = await until(settings, lambda states: states["raised"] == 1)
-    assert raised == expected.model_copy(update={"state": "raised", "occurred_at": expected.since})
+    assert raised == expected.model_copy(update={"state": "raised", "resolution": None, "occurred_at": expected.since})
+    assert expected.resolution == "recovered"
     put(settings, rest)
     async with watching(settings) as watcher:
         found = await until(settings, lambda states: states["resolved"] == 1)
@@ -146,7 +150,41 @@ async def test_a_rule_is_listed_with_its_streams_and_an_accepted_alert_is_resolv
         assert accepted.err == "1 alert accepted; the level since then is learnt as the new normal\n"
         found = await until(settings, lambda states: states["resolved"] == 1)
     assert set(last_of_each(found)) == {expected.alert_id}
+    assert last_of_each(found)[expected.alert_id].resolution == "accepted"
     assert listed((await in_thread(alerts, "list", "--json")).out)["raised"] == []
+
+
+async def test_without_its_state_alerts_are_resolved_once_and_what_the_scores_show_is_raised_again(
+    settings: Settings, alerts: AlertsCommand
+) -> None:
+    """One of them is of scores that the topic does not have any more; another one is resolved already."""
+    await in_thread(alerts, "push", "rule.json")
+    (expected,) = replayed(STORY).values()
+    first, rest = parts_of_story(expected)
+    put(settings, first)
+    gone = make_alert("gone")
+    over = resolved(make_alert("over"))
+    producer = Producer({"bootstrap.servers": settings.kafka_bootstrap_servers, "log_level": 0})
+    for each in (gone, over, gone.model_copy(update={"alert_id": expected.alert_id})):
+        key = each.alert_id.encode()
+        producer.produce(settings.topics.alerts, each.wire(), key, partition_of(key, settings.partitions))
+    assert producer.flush(30) == 0
+    async with watching(settings) as watcher:
+        await until(settings, lambda states: states["raised"] == 3)
+        assert [each.alert_id for each in watcher.raised] == [expected.alert_id]
+    put(settings, rest)
+    async with watching(settings):
+        found = await until(settings, lambda states: states["resolved"] == 4)
+    said = {
+        name: [(each.state, each.resolution) for each in found if each.alert_id == name]
+        for name in (gone.alert_id, over.alert_id, expected.alert_id)
+    }
+    assert said == {
+        gone.alert_id: [("raised", None), ("resolved", "state_lost")],
+        over.alert_id: [("resolved", None)],
+        expected.alert_id: [("raised", None), ("resolved", "state_lost"), ("raised", None), ("resolved", "recovered")],
+    }
+    assert len(found) == 7
 
 
 async def test_the_dashboard_says_why_it_cannot_read_the_state(settings: Settings, tmp_path: Path) -> None:

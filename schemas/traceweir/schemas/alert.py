@@ -14,6 +14,7 @@ from traceweir.schemas.score import Count, uuid5
 
 AlertState = Literal["raised", "resolved"]
 AlertVerdict = Literal["agent", "judge", "config", "unknown"]
+AlertResolution = Literal["recovered", "accepted", "rule_ended", "state_lost"]
 MOST_SESSIONS = 10
 MOST_SUSPECTS = 5
 
@@ -67,8 +68,8 @@ class Alert(WireModel):
     """A change of scores that a rule has found.
 
     The record's key is `alert_id`, and the topic is compacted: the last record of an id counts. A raised alert
-    comes again if its `verdict` becomes another one. A resolved one repeats what was said last, but for `state` and
-    `occurred_at`.
+    comes again if its `verdict` becomes another one. A resolved one repeats what was said last, but for `state`,
+    `resolution` and `occurred_at`.
     """
 
     alert_id: Identifier
@@ -87,7 +88,11 @@ class Alert(WireModel):
     stream: AlertStream
     """The scores that have changed."""
     state: AlertState
-    """`raised`, or `resolved` after the scores have shown that the rate is back."""
+    """`raised`, or `resolved`."""
+    resolution: AlertResolution | None = None
+    """Why it was resolved: `recovered`, the scores have shown that the rate is back; `accepted`, somebody has accepted the
+    level; `rule_ended`, the rule was withdrawn or changed; `state_lost`, nobody knows any more what was usual. null while it
+    is raised."""
     since: Timestamp
     """When the alert was raised: the minute of the score that made the evidence enough."""
     onset: AlertOnset
@@ -105,7 +110,8 @@ class Alert(WireModel):
     suspects: Annotated[tuple[AlertSuspect, ...], Field(max_length=MOST_SUSPECTS)] = ()
     """What came into the stream within the interval of the onset, the nearest first; at most five."""
     occurred_at: Timestamp
-    """When the state was reached: `since`, or the minute of the score that showed that the rate is back."""
+    """When the state was reached: `since`; or the minute of the score that showed that the rate is back, or of the last one
+    before somebody accepted the level or ended the rule; or when it was seen that the state is lost."""
 
     def wire(self) -> bytes:
         """Returns the record's value."""

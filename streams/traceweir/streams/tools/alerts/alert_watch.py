@@ -7,7 +7,8 @@ and goes on at the place that they name raises and resolves each alert once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
@@ -21,7 +22,7 @@ from traceweir.streams.base.stages.base import Rows
 from traceweir.streams.base.statistics.watched_stream import DAY
 from traceweir.streams.tools.alerts.judge_or_agent import AnchorEvidence
 from traceweir.streams.tools.alerts.open_minutes import OpenMinutes, OpenScore, OpenStreams
-from traceweir.streams.tools.alerts.rule_stream import RuleStream, StreamReport
+from traceweir.streams.tools.alerts.rule_stream import RuleStream, StreamReport, resolved_alert
 from traceweir.streams.tools.alerts.seen_sessions import SeenSessions, session_digests
 from traceweir.streams.tools.alerts.state_rows import (
     Head,
@@ -114,6 +115,18 @@ class AlertWatch:
         self._minutes.load(head.times, head.closed, head.unused, head.far, head.read, found.open, rules)
         self._seen.load(found.seen)
         return found.head.place
+
+    def resolve_lost(self, raised: Iterable[Alert], at: datetime) -> None:
+        """Resolves alerts that were raised by a process whose state is lost: no stream knows them, so that none could.
+
+        What the scores still show is raised again when they have been read from the beginning.
+
+        Args:
+            raised: The alerts whose last record is a raised one.
+            at: The present time.
+        """
+        for alert in raised:
+            self._add_alert(resolved_alert(alert, at, "state_lost"))
 
     def reads_again(self, read: Mapping[int, int]) -> bool:
         """Returns whether records are read again that the state that was loaded has.

@@ -14,6 +14,7 @@ from traceweir.schemas.alert import (
     Alert,
     AlertEffect,
     AlertOnset,
+    AlertResolution,
     AlertSuspect,
     alert_id,
 )
@@ -150,11 +151,11 @@ class RuleStream:
         self._limit = UsualLimit(self._rule.limit)
         self._arrivals = Arrivals()
         self._worst = []
-        return self.end(minute)
+        return None if self._alert is None else self._resolved(minute, "accepted")
 
     def end(self, minute: int) -> Alert | None:
         """Resolves the alert of a stream that nobody watches any more; returns it, or None if none is raised."""
-        return None if self._alert is None else self._resolved(minute)
+        return None if self._alert is None else self._resolved(minute, "rule_ended")
 
     def waits_for_anchors(self, minute: int) -> bool:
         """Whether an alert is raised whose verdict anchors can change, at this minute since 1970."""
@@ -261,7 +262,7 @@ class RuleStream:
 
     def _said(self, said: StreamAlarm) -> Alert:
         if said.state == "resolved":
-            return self._resolved(said.at + self._rest)
+            return self._resolved(said.at + self._rest, "recovered")
         self._alert = self._raised(said)
         self._worst = []
         return self._alert
@@ -320,12 +321,11 @@ class RuleStream:
         # Anchors need hours; what they show comes later.
         return with_verdict(alert, self._attribution(alert, None).verdict)
 
-    def _resolved(self, minute: int) -> Alert:
+    def _resolved(self, minute: int, resolution: AlertResolution) -> Alert:
         alert = self._alert
         assert alert is not None  # noqa: S101  # only an alert that is raised is resolved
         self._alert = None
-        at = max(moment_of(minute), alert.since)
-        return alert.model_copy(update={"state": "resolved", "occurred_at": at})
+        return resolved_alert(alert, moment_of(minute), resolution)
 
     def _nearest(self, change: Changed) -> tuple[AlertSuspect, ...]:
         came = self._suspects.within(change.earliest, change.latest)
@@ -339,6 +339,12 @@ class RuleStream:
         """Returns the mean of the baseline as people know it: a rise is watched as a drop of 1 less the value."""
         _, mean = self._detector.baseline
         return 1 - mean if mean is not None and self._rule.bad_direction == "rise" else mean
+
+
+def resolved_alert(alert: Alert, at: datetime, resolution: AlertResolution) -> Alert:
+    """Returns an alert that was raised as one that was resolved, and why; never before it was raised."""
+    ended = max(at, alert.since)
+    return alert.model_copy(update={"state": "resolved", "resolution": resolution, "occurred_at": ended})
 
 
 def moment_of(minute: int) -> datetime:

@@ -29,8 +29,8 @@ def unreadable_state(why: str) -> str:
     """Returns the message about a state that this version does not read."""
     return (
         f"the state of the alerts {why}: start the version that wrote it; or delete the topic alerts-state, run `traceweir "
-        "topics create`, and all streams are learnt again from the topic of results; on the page, alerts that are not "
-        "found again stay raised"
+        "topics create`, and all streams are learnt again from the topic of results; raised alerts are resolved as "
+        "`state_lost`, and raised again if they are found again"
     )
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import TopicAuthorizationFailedError, TransactionalIdAuthorizationFailed
+from pydantic import ValidationError
 
+from traceweir.schemas.alert import Alert
 from traceweir.streams.base.errors import WorkerError
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.base import Output
@@ -45,14 +48,18 @@ async def read_state(settings: Settings, *, up_to_all: bool = False) -> dict[byt
         KafkaUnreachableError: no broker answers.
         AlertsError: the topic is missing or wrong, or cannot be read.
     """
-    rows: dict[bytes, bytes] = {}
     topic = settings.topics.alerts_state
     async with BoundedReader(settings, topic, AlertsError, partitions=(HOME,), up_to_all=up_to_all) as reader:
-        async for record in reader.records():
-            if record.value is None:
-                rows.pop(record.key, None)
-            else:
-                rows[record.key or b""] = record.value
+        return await _last_values(reader)
+
+
+async def _last_values(reader: BoundedReader) -> dict[bytes, bytes]:
+    rows: dict[bytes, bytes] = {}
+    async for record in reader.records():
+        if record.value is None:
+            rows.pop(record.key, None)
+        else:
+            rows[record.key or b""] = record.value
     return rows
 
 
@@ -92,13 +99,28 @@ class StateTopic:
                     "id (docs/access-control.md), and start `traceweir alerts run` again"
                 ) from error
             raise KafkaUnreachableError(str(error)) from error
-        try:
+        with _tried_again():
             # Waits for the last transaction of the former owner, which Kafka has ended now.
             return await read_state(self._settings, up_to_all=True)
-        except AlertsError as error:
-            if isinstance(error.__cause__, TopicAuthorizationFailedError):
-                raise
-            raise KafkaUnreachableError(str(error)) from error
+
+    async def read_raised(self) -> list[Alert]:
+        """Returns the alerts whose last record is a raised one, after `open`.
+
+        Raises:
+            KafkaUnreachableError: no broker answers.
+            AlertsError: this user may not read the topic.
+        """
+        found = []
+        with _tried_again():
+            async with BoundedReader(
+                self._settings, self._settings.topics.alerts, AlertsError, up_to_all=True
+            ) as reader:
+                values = await _last_values(reader)
+        for value in values.values():
+            # The record of another program.
+            with suppress(ValidationError):
+                found.append(Alert.model_validate_json(value))
+        return sorted((each for each in found if each.state == "raised"), key=lambda each: (each.since, each.alert_id))
 
     async def write(self, consumer: AIOKafkaConsumer, cut: AlertCut, offsets: Mapping[TopicPartition, int]) -> None:
         """Writes what a cut returned, and moves the offsets of the group, which other tools show.
@@ -140,3 +162,14 @@ class StateTopic:
         if self._member is None:
             raise RuntimeError("offsets are committed by `write` alone")
         return self._member
+
+
+@contextmanager
+def _tried_again() -> Iterator[None]:
+    """Turns an error of reading into one after which it is tried again, unless the user lacks a right."""
+    try:
+        yield
+    except AlertsError as error:
+        if isinstance(error.__cause__, TopicAuthorizationFailedError):
+            raise
+        raise KafkaUnreachableError(str(error)) from error

@@ -267,7 +267,7 @@ class Watcher:
             self._written_s = self._now()
             for alert in cut.alerts:
                 self.written[alert.state] += 1
-                _log_alert(alert, alert.state)
+                _log_alert(alert, alert.state if alert.resolution is None else f"resolved ({alert.resolution})")
             for alert, reason in cut.attributed:
                 _log_alert(alert, f"has another verdict ({printable(reason, 500)})")
 
@@ -283,6 +283,9 @@ class Watcher:
         rows = await self._state.open()
         watch = AlertWatch()
         place = watch.load(rows)
+        if not rows:
+            # After the topic of the state was deleted. They are written with its first rows, and so once.
+            watch.resolve_lost(await self._state.read_raised(), utc_now())
         await self._rules.open(place.configs)
         self._rules.apply(watch)
         self._results_id = (await in_request_thread(topic_ids, self._settings, [self._topic])).get(self._topic)

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.alert_story import RULE, replayed, score, story
+from tests.support.alerts import make_alert
+from tests.support.scoring import NOW
 
 from traceweir.schemas.alert import Alert
 from traceweir.schemas.alert_rule import DEFAULT_ALERT_RULE, AlertRule
@@ -292,7 +294,7 @@ def test_a_rule_that_changes_resolves_its_alerts_and_learns_anew() -> None:
     assert watch.raised == [alert]
     watch.put_rule("r", RULE.model_copy(update={"tolerated_change": 0.1}))
     cut = watch.cut(LogPlace())
-    assert [(each.alert_id, each.state) for each in cut.alerts] == [(alert.alert_id, "resolved")]
+    assert [(each.alert_id, each.resolution) for each in cut.alerts] == [(alert.alert_id, "rule_ended")]
     assert {row for key, row in cut.rows if key.startswith(b"stream/")} == {None}
     assert watch.reports()["r"] == []
 
@@ -327,7 +329,7 @@ def test_an_accepted_level_is_learnt_and_its_stream_keeps_its_number() -> None:
     assert watch.accept(alert.alert_id) is True
     assert watch.accept(alert.alert_id) is False
     cut = watch.cut(LogPlace())
-    assert [(each.alert_id, each.state) for each in cut.alerts] == [(alert.alert_id, "resolved")]
+    assert [(each.alert_id, each.resolution) for each in cut.alerts] == [(alert.alert_id, "accepted")]
     (key,) = [key for key, _ in cut.rows if key.startswith(b"stream/")]
     assert key in kept
     states = {each.stream.slice: each.state for each in watch.reports()["r"]}
@@ -415,3 +417,17 @@ def test_a_score_far_ahead_is_in_one_row_however_often_it_is_read_again() -> Non
     assert sessions_of(watch) == 5
     kept = [each for key, row in log.rows.items() if key.startswith(b"open/") for each in read_kept(row)]
     assert sorted(each.score.session for each in kept) == ["s1", "s4"]
+
+
+def test_an_alert_without_a_state_is_resolved_and_not_before_it_was_raised() -> None:
+    watch = watched()
+    early = make_alert("early")
+    late = make_alert("late", hours=-5)
+    watch.resolve_lost([early, late], NOW)
+    assert watch.raised == []
+    cut = watch.cut(LogPlace())
+    assert [(each.stream.metric, each.state, each.resolution, each.occurred_at) for each in cut.alerts] == [
+        ("early", "resolved", "state_lost", NOW),
+        ("late", "resolved", "state_lost", late.since),
+    ]
+    assert watch.cut(LogPlace()).alerts == []

@@ -260,6 +260,21 @@ async def test_the_page_of_one_alert_says_where_the_change_is(site: Site, visit:
         assert "Slices that carry the change" not in (await client.get(other)).text
 
 
+@pytest.mark.parametrize(
+    ("resolution", "words"),
+    [
+        ("recovered", "UTC, the scores are back to what was usual <"),
+        ("accepted", "UTC, somebody has accepted the change <"),
+        ("rule_ended", "UTC, its rule was withdrawn or changed <"),
+        ("state_lost", "UTC, the state of alerts was lost, so that nobody knows whether the scores are back <"),
+    ],
+)
+async def test_the_page_says_why_an_alert_has_ended(resolution: str, words: str, site: Site, visit: Open) -> None:
+    ended = resolved(make_alert()).model_copy(update={"resolution": resolution})
+    send_alerts(site.store, ended)
+    assert words in (await visit(site).get("/alerts", params={"alert_id": ended.alert_id})).text
+
+
 async def test_the_api_says_where_the_change_is_as_the_page_does(site: Site, visit: Open) -> None:
     site.add(
         make_score("before", METRIC, 1.0, occurred_at=OPEN_ONE.onset.earliest - timedelta(minutes=9), app_name="rail")
