@@ -29,7 +29,8 @@ Standing = Literal["current", "stale", "replaced", "waiting", "unknown", "not_sc
 - `waiting`: the session, its segment or its revision is not known yet, and the label came within the last 7 days.
 - `unknown`: it did not come within 7 days of the label: it does not exist here, or it was removed before the label
   came.
-- `not_scored`: the segment is known, and has no score of the criterion, as an outcome has none.
+- `not_scored`: the segment is known in the revision that was seen, and has no score of the criterion, as an outcome has
+  none.
 - `unclear`: the label does not say which segment or revision was seen, and there are several.
 """
 
@@ -158,7 +159,7 @@ def labels(
         f"SELECT session_id, criterion FROM labels WHERE {conditions} ORDER BY occurred_at DESC, label_id LIMIT {limit}"
     )
     scores = _scores(store, page, given)
-    known = _known_segments(store, page, given)
+    newest = _newest_revisions(store, page, given)
     latest: set[tuple[Any, ...]] = set()
     joined: list[JudgedLabel] = []
     for row in found:
@@ -170,7 +171,9 @@ def labels(
         own = (row["annotator"], row["kind"], row["criterion"], *_subject(row), segment)
         waits = row["written_at"] > stored(now - WAITS)
         missing: Standing = "waiting" if waits else "unknown"
-        absent: Standing = "not_scored" if (row["session_id"], row["segment"]) in known else missing
+        known = newest.get((row["session_id"], row["segment"]))
+        # A revision that is not known yet may bring the first score of the criterion.
+        absent: Standing = "not_scored" if known is not None and (row["revision"] or 0) <= known else missing
         joined.extend(_joined(row, of_subject, "replaced" if own in latest else None, absent, missing))
         latest.add(own)
     return joined
@@ -252,14 +255,23 @@ def _scores(
     return by_subject
 
 
-def _known_segments(store: Readable, page: str, given: Mapping[str, Any]) -> set[tuple[str, int | None]]:
-    """Returns the known segments of the labelled sessions; each known session also with None for its segment."""
+def _newest_revisions(store: Readable, page: str, given: Mapping[str, Any]) -> Mapping[tuple[str, int | None], int]:
+    """Returns the newest known revision of each segment of the labelled sessions, and under None that of all segments."""
     found = " UNION ALL ".join(
-        f"SELECT session_id, segment FROM {name} WHERE session_id IN (SELECT session_id FROM ({page}) AS page)"
+        f"SELECT session_id, segment, revision FROM {name} "
+        f"WHERE session_id IN (SELECT session_id FROM ({page}) AS page)"
         for name in ("sessions", "results")
     )
-    rows = store.query(f"SELECT DISTINCT session_id, segment FROM ({found}) AS known", given)
-    return {(str(row["session_id"]), segment) for row in rows for segment in (row["segment"], None)}
+    rows = store.query(
+        f"SELECT session_id, segment, max(revision) AS newest FROM ({found}) AS known GROUP BY session_id, segment",
+        given,
+    )
+    newest: dict[tuple[str, int | None], int] = {}
+    for row in rows:
+        for segment in (row["segment"], None):
+            place = (str(row["session_id"]), segment)
+            newest[place] = max(newest.get(place, 0), int(row["newest"]))
+    return newest
 
 
 def _subject(row: Mapping[str, Any]) -> tuple[Any, ...]:

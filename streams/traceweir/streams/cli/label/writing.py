@@ -39,7 +39,8 @@ def add_label(columns: Mapping[str, JsonValue]) -> None:
     """
     settings = kafka_settings()
     annotator = columns.get("annotator") or _user()
-    label = label_of({**columns, "annotator": annotator}, LabelDefaults(), utc_now())
+    now = utc_now()
+    label = label_of({**columns, "annotator": annotator}, LabelDefaults(now=now), now)
     write_labels(labels_writer(settings, _AGAIN), [label])
     sys.stdout.write(f"{label.label_id}\n")
 
@@ -68,7 +69,9 @@ def push_label_files(
     failed = False
     for path in files:
         with open_input(path) as stream:
-            found = read_label_file(stream, LabelDefaults(cast("LabelKind", kind), annotator, criterion, plan))
+            found = read_label_file(
+                stream, LabelDefaults(cast("LabelKind", kind), annotator, criterion, utc_now(), plan)
+            )
             name = name_of(stream)
         if not found.rows:
             raise InputError(NO_DOCUMENT.format(name))

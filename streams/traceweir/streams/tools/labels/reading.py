@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import PurePath
 from typing import BinaryIO
 
@@ -14,6 +14,7 @@ from pydantic import JsonValue, ValidationError
 from traceweir.schemas.base import JsonObject, explain
 from traceweir.schemas.labels import Label, LabelKind, label_id
 from traceweir.schemas.text import listed, printable
+from traceweir.schemas.times import UNKNOWN_TIME
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.base.json_values import write_json
 from traceweir.streams.intake.formats.csv_rows import csv_columns, read_csv
@@ -23,6 +24,8 @@ from traceweir.streams.intake.formats.tables import ReadCell, Row, number, row_o
 from traceweir.streams.tools.labels.mlflow import human_feedback, mlflow_trace_of
 from traceweir.streams.tools.labels.scale import metric_of_label, off_scale
 
+MOST_AHEAD = timedelta(minutes=5)
+"""How far the time of a label can lie ahead of this machine's clock."""
 _SUBJECT = ("session_id", "segment", "revision", "level", "invocation_id", "trace_id")
 _NUMBERS = ("segment", "revision", "value", "inclusion_probability")
 _WORDS: Mapping[str, str] = {
@@ -57,6 +60,8 @@ class LabelDefaults:
     """Who judged; None: each row has to say it."""
     criterion: str | None = None
     """The criterion; None: each row has to say it."""
+    now: datetime | None = None
+    """The present time, which no label is later than by more than `MOST_AHEAD`; None: this is not checked."""
     plan: Plan | None = None
     """The config that measures the criteria, whose scales labels must be on; None: scales are not checked."""
 
@@ -150,7 +155,26 @@ def label_of(given: Mapping[str, JsonValue], defaults: LabelDefaults, at: dateti
         cells["verdict"] = _WORDS.get(small, small)
     about: JsonObject = {name: cells.pop(name) for name in _SUBJECT if name in cells}
     about.setdefault("level", _level(about))
-    return _validated({**cells, "subject": about})
+    label = _validated({**cells, "subject": about})
+    _check_time(label.occurred_at, defaults.now)
+    return label
+
+
+def _check_time(given_at: datetime, now: datetime | None) -> None:
+    """Checks the time of a label: one of the far future would be the latest of its annotator for good.
+
+    Raises:
+        InputError: the time is before 1970, or ahead of now.
+    """
+    if given_at < UNKNOWN_TIME:
+        raise InputError(
+            f"occurred_at: {given_at.isoformat()} is before 1970: say when the label was given, or leave it out"
+        )
+    if now is not None and given_at > now + MOST_AHEAD:
+        raise InputError(
+            f"occurred_at: {given_at.isoformat()} is more than 5 minutes ahead of now, {now.isoformat(timespec='seconds')}, and "
+            "the latest label of an annotator counts: correct the time, or the clock that it is from"
+        )
 
 
 def _take(found: FoundLabels, where: str, columns: JsonObject, defaults: LabelDefaults, at: datetime | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,13 @@ async def test_only_who_may_is_heard(
         ({"invocation_id": "i", "trace_id": "t"}, "a label of the level invocation has no trace_id"),
         ({"session_id": ""}, "session_id: String should have at least 1 character"),
         ({"occurred_at": "yesterday"}, "occurred_at: "),
+        (
+            {"occurred_at": "2999-01-01T00:00:00Z"},
+            "occurred_at: 2999-01-01T00:00:00+00:00 is more than 5 minutes ahead",
+        ),
+        ({"occurred_at": "9999-12-31T23:59:59-14:00"}, "is more than 5 minutes ahead of now"),
+        ({"occurred_at": "0001-01-01T00:00:00+14:00"}, "occurred_at: 0001-01-01T00:00:00+14:00 is before 1970"),
+        ({"verdict": None, "value": True}, "value: Input should be a valid number"),
     ],
 )
 async def test_what_is_no_label_is_refused_with_the_rule(
@@ -149,6 +157,32 @@ async def test_what_is_no_label_is_refused_with_the_rule(
     assert answer.status_code == 422
     assert sentence in answer.json()["detail"]
     assert taken == []
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "sentence"),
+    [
+        (b"{nope", "application/json", "the body is no JSON at character 1 ("),
+        (b"[]", "application/json", "the body is no JSON object: send one"),
+        (b'{"session_id": "s"}', "text/plain", "with the header `content-type: application/json`"),
+        (b"", "application/json", "the body is no JSON object: send one"),
+    ],
+)
+async def test_a_body_that_is_no_json_object_is_refused_with_the_rule(
+    store: DuckDBStore, taken: list[Label], body: bytes, content_type: str, sentence: str
+) -> None:
+    async with client_of(store, taken.extend) as client:
+        headers = bearer(FEEDBACK) | {"content-type": content_type}
+        answer = await client.post("/api/v1/feedback", content=body, headers=headers)
+    assert (answer.status_code, taken) == (422, [])
+    assert sentence in answer.json()["detail"]
+
+
+async def test_a_label_of_a_clock_that_is_a_little_ahead_is_taken(store: DuckDBStore, taken: list[Label]) -> None:
+    ahead = {"occurred_at": (NOW + timedelta(minutes=4)).isoformat()}
+    async with client_of(store, taken.extend) as client:
+        answer = await client.post("/api/v1/feedback", json=GIVEN | ahead, headers=bearer(FEEDBACK))
+    assert (answer.status_code, len(taken)) == (200, 1)
 
 
 async def test_a_large_request_is_refused_before_it_is_read(store: DuckDBStore, taken: list[Label]) -> None:

@@ -142,6 +142,18 @@ def test_a_criterion_that_was_not_scored_is_said(store: Store) -> None:
     assert standings(store) == ["not_scored"]
 
 
+def test_a_later_revision_may_bring_the_first_score_of_a_criterion(store: Store) -> None:
+    score = make_score("a", "another_metric", 0.9)
+    store.write(scores_batch(score))
+    send(store, label(about(score, revision=1)))
+    assert standings(store) == ["waiting"]
+    assert standings(store, now=NOW + timedelta(days=8)) == ["unknown"]
+    store.write(scores_batch(make_score("a", "another_metric", 0.8, revision=1), offset=1))
+    assert standings(store) == ["not_scored"]
+    store.write(scores_batch(make_score("a", METRIC, 0.7, revision=1), offset=2))
+    assert standings(store) == ["current"]
+
+
 def test_twice_counts_once_and_the_later_record_counts(store: Store) -> None:
     score = make_score("a", METRIC, 0.9)
     store.write(scores_batch(score))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,18 @@ def read(folder: Path, name: str, content: str, **defaults: Any) -> FoundLabels:
 def with_assessments(*changes: dict[str, Any]) -> str:
     info = TRACE["info"] | {"assessments": [ASSESSMENT | each for each in changes]}
     return json.dumps(TRACE | {"info": info})
+
+
+def test_a_label_from_the_future_costs_no_other_row(tmp_path: Path) -> None:
+    times = ("2026-01-31T12:00:00Z", "2026-01-31T12:06:00Z", "0001-01-01T00:00:00+14:00", "2026-01-31T12:04:00Z")
+    rows = [f"s-{at},helpful,pass,ana,{time}" for at, time in enumerate(times)]
+    columns = "session_id,criterion,verdict,annotator,occurred_at"
+    now = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    found = read(tmp_path, "labels.csv", "\n".join([columns, *rows]), now=now)
+    assert [each.subject.session_id for each in found.labels] == ["s-0", "s-3"]
+    ahead, old = found.problems
+    assert "occurred_at: 2026-01-31T12:06:00+00:00 is more than 5 minutes ahead of now" in ahead
+    assert "is before 1970" in old
 
 
 def test_good_rows_of_a_table_are_kept_beside_bad_ones(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
+from typing import Any
 
 import orjson
 from fastapi import FastAPI, HTTPException, Request, Response
@@ -68,8 +69,7 @@ async def _refuse(request: Request, error: Exception) -> Response:
             sentence = f"there is no address {request.url.path}" if is_unknown else str(error.detail)
             return problem_answer(request.url.path, error.status_code, sentence, headers)
         case RequestValidationError():
-            problems = [f"{each['loc'][-1]}: {each['msg']}" for each in error.errors()]
-            return problem_answer(request.url.path, 422, "; ".join(problems))
+            return problem_answer(request.url.path, 422, "; ".join(map(_problem_of, error.errors())))
         case FilterError():
             return problem_answer(request.url.path, 422, str(error))
         case StoreError():
@@ -77,6 +77,18 @@ async def _refuse(request: Request, error: Exception) -> Response:
     return problem_answer(
         request.url.path, 500, f"the dashboard failed with {type(error).__name__}; its log says where"
     )
+
+
+def _problem_of(found: Mapping[str, Any]) -> str:
+    """Returns what is wrong with a part of a request, or with all of its body."""
+    match found["loc"]:
+        case ("body",):
+            return f"the body is no JSON object: send one, with the header `content-type: application/json` ({found['msg']})"
+        case ("body", int(place)):
+            return f"the body is no JSON at character {place} ({found.get('ctx', {}).get('error', found['msg'])})"
+        case (*_, name):
+            return f"{name}: {found['msg']}"
+    return str(found["msg"])
 
 
 def _methods_of(request: Request, allowed: str) -> list[str]:

@@ -45,7 +45,9 @@ class FeedbackRequest(BaseModel):
     )
     criterion: Annotated[_Name, Field(description="What was asked, such as `thumbs`, or the name of a metric.")]
     verdict: LabelVerdict | None = None
-    value: Annotated[float | None, Field(allow_inf_nan=False, description="A number in place of a verdict.")] = None
+    value: Annotated[
+        float | None, Field(strict=True, allow_inf_nan=False, description="A number in place of a verdict.")
+    ] = None
     category: Annotated[_Name | None, Field(description="A category in place of a verdict.")] = None
     note: Annotated[str | None, Field(max_length=MAX_NOTE_CHARS)] = None
     annotator: Annotated[_Name | None, Field(description="Who says it; default: the name of the token.")] = None
@@ -133,7 +135,8 @@ def take(
     own_name = name_of_client(request)
     check_annotator(request, given.annotator)
     try:
-        label = label_of({**columns, "kind": kind}, LabelDefaults(annotator=own_name), dashboard.options.now())
+        now = dashboard.options.now()
+        label = label_of({**columns, "kind": kind}, LabelDefaults(annotator=own_name, now=now), now)
     except InputError as error:
         raise HTTPException(422, str(error)) from None
     plan = None if label.verdict is not None else _plan_of(dashboard, label.criterion)
