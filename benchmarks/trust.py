@@ -22,6 +22,7 @@ from traceweir.streams.base.statistics.rate_statement import (
 )
 from traceweir.streams.base.statistics.rogan_gladen import KnownRate
 
+HEAD = "| rate | TPR | TNR | labels | of a session | methods | stated | coverage | width |"
 RUNS = 1_000
 OTHERS = 600
 LIKENESS = 0.3
@@ -66,26 +67,42 @@ def cells() -> Iterator[Cell]:
             yield Cell(f"{title} | | | {labels} | 1", _MEANS[title], _drawn_mean(values, labels))
     for share in (0.05, 0.2):
         yield Cell(
-            f"0.95 and 0.75 | 0.9 | 0.8 | {share:.0%} and {share / 4:.2%} drawn | 1", 0.85, _drawn_unequally(share)
+            f"0.95 and 0.75 | 0.9 | 0.8 | {share * 100:.0f} % and {share * 25:.2f} % drawn | 1",
+            0.85,
+            _drawn_unequally(share),
         )
+
+
+def row(place: int, cell: Cell, runs: int = RUNS) -> str:
+    """Returns a row of the table as Markdown. A share of 100 % is left out.
+
+    Args:
+        place: Its number, which is its seed.
+        cell: What is drawn.
+        runs: How often.
+    """
+    random = np.random.default_rng(place)
+    found = [cell.draw(random) for _ in range(runs)]
+    stated = [each for each in found if each.value is not None]
+    if not stated:
+        return f"| {cell.name} | none | 0 % | | |"
+    methods = Counter(str(each.method) for each in stated)
+    covered = np.mean([(each.low or 0) <= cell.truth <= (each.high or 0) for each in stated])
+    width = np.mean([(each.high or 0) - (each.low or 0) for each in stated])
+    names = ", ".join(name + _percent(number / len(stated)) for name, number in methods.most_common())
+    return f"| {cell.name} | {names} |{_percent(len(stated) / runs)} | {covered:.3f} | {width:.3f} |"
 
 
 def run(runs: int = RUNS) -> None:
     """Prints the table."""
-    print("| rate | TPR | TNR | labels | of a session | methods | stated | coverage | width |")
+    print(HEAD)
     print("|---|---|---|---|---|---|---|---|---|")
     for place, cell in enumerate(cells()):
-        random = np.random.default_rng(place)
-        found = [cell.draw(random) for _ in range(runs)]
-        stated = [each for each in found if each.value is not None]
-        if not stated:
-            print(f"| {cell.name} | none | 0% | | |", flush=True)
-            continue
-        methods = Counter(str(each.method) for each in stated)
-        covered = np.mean([(each.low or 0) <= cell.truth <= (each.high or 0) for each in stated])
-        width = np.mean([(each.high or 0) - (each.low or 0) for each in stated])
-        names = ", ".join(f"{name} {number / len(stated):.0%}" for name, number in methods.most_common())
-        print(f"| {cell.name} | {names} | {len(stated) / runs:.0%} | {covered:.3f} | {width:.3f} |", flush=True)
+        print(row(place, cell, runs), flush=True)
+
+
+def _percent(share: float) -> str:
+    return "" if share == 1 else f" {share * 100:.0f} %"
 
 
 def _drawn_rate(
@@ -94,7 +111,7 @@ def _drawn_rate(
     def draw(random: np.random.Generator) -> RateStatement:
         truth, verdicts, sessions, number = [], [], [], 0
         for count in (labels, OTHERS):
-            sizes = _sizes(random, count, of_one)
+            sizes = drawn_sizes(random, count, of_one)
             session = np.repeat(np.arange(len(sizes)), sizes)
             good = random.random(len(session)) < _rates(random, rate, len(sizes), of_one)[session]
             right = np.where(
@@ -176,7 +193,8 @@ def _stated(truth: list[Floats], verdicts: list[Floats], sessions: Sequence[Numb
     )
 
 
-def _sizes(random: np.random.Generator, count: int, of_one: int) -> np.ndarray:
+def drawn_sizes(random: np.random.Generator, count: int, of_one: int) -> Numbers:
+    """Returns the number of labels of each session, `of_one` or, if it is 0, from 1 to 20; `count` or a few more in all."""
     if of_one:
         return np.full(count // of_one, of_one)
     sizes = random.integers(1, 21, count)

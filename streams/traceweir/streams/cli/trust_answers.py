@@ -8,6 +8,7 @@ from dataclasses import asdict
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.figures import counted
 from traceweir.schemas.text import printable
+from traceweir.streams.base.statistics.rate_intervals import Interval
 from traceweir.streams.lab.trust import LabelledScores
 
 
@@ -23,12 +24,22 @@ def answers_document(group: LabelledScores) -> JsonObject:
             "labels": categories.labels,
             "agreed": asdict(categories.agreed),
             "kappa": categories.kappa,
+            "kappa_interval": None if categories.kappa_interval is None else [*categories.kappa_interval],
             "table": [
                 {"people": people, "judge": judge, "labels": number}
                 for (people, judge), number in sorted(categories.table.items())
             ],
         },
     }
+
+
+def kappa_figure(value: float, interval: Interval | None) -> str:
+    """Returns a kappa with its interval, if it has one.
+
+    >>> kappa_figure(0.8, (0.71, 0.9)), kappa_figure(0.8, None)
+    ('0.80 [0.71, 0.90]', '0.80')
+    """
+    return f"{value:.2f}" + (f" [{interval[0]:.2f}, {interval[1]:.2f}]" if interval else "")
 
 
 def answers_lines(group: LabelledScores) -> Iterator[str]:
@@ -42,7 +53,9 @@ def answers_lines(group: LabelledScores) -> Iterator[str]:
         )
     if (categories := group.categories) is not None:
         agreed = categories.agreed
-        kappa = "" if categories.kappa is None else f", kappa {categories.kappa:.2f}"
+        kappa = (
+            "" if categories.kappa is None else f", kappa {kappa_figure(categories.kappa, categories.kappa_interval)}"
+        )
         yield (
             f"{name}: {counted(categories.labels, 'label')} with a category: the judge gives the same for {agreed.value:.2f} "
             f"[{agreed.low:.2f}, {agreed.high:.2f}]{kappa}"

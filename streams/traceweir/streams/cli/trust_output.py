@@ -37,7 +37,7 @@ from traceweir.streams.base.statistics.rogan_gladen import KnownRate
 from traceweir.streams.cli.errors import FAILED, NO_DOCUMENT
 from traceweir.streams.cli.record_lines import MAX_PROBLEMS, RecordLines
 from traceweir.streams.cli.terminal import complain
-from traceweir.streams.cli.trust_answers import answers_document, answers_lines
+from traceweir.streams.cli.trust_answers import answers_document, answers_lines, kappa_figure
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.lab.trust import Joined, LabelledMeasure, LabelledScores, joined
 
@@ -214,8 +214,7 @@ def _print_agreement(known: Sequence[tuple[LabelledScores, LabelAgreement]]) -> 
         table.add_column(title, justify="right")
     for group, made in known:
         counts = made.table
-        interval = made.kappa_interval
-        kappa = _NOTHING if made.kappa is None else f"{made.kappa:.2f}"
+        kappa = _NOTHING if made.kappa is None else kappa_figure(made.kappa, made.kappa_interval)
         table.add_row(
             Text(printable(group.measured.criterion, 100)),
             Text(printable(group.measured.judge, 60) or _NOTHING),
@@ -231,7 +230,7 @@ def _print_agreement(known: Sequence[tuple[LabelledScores, LabelAgreement]]) -> 
             ),
             _figure(made.passing),
             _figure(made.failing),
-            kappa + (f" [{interval[0]:.2f}, {interval[1]:.2f}]" if interval else ""),
+            kappa,
         )
     console.print(table)
     for group, _ in known:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from traceweir.streams.base.statistics.clustered_sample import Numbers
+from traceweir.streams.base.statistics.drawn_kappa import drawn_kappa
 from traceweir.streams.base.statistics.intervals import Floats
-from traceweir.streams.base.statistics.label_agreement import LabelledVerdicts, kappa, kappa_interval
+from traceweir.streams.base.statistics.label_agreement import LabelledVerdicts, kappa
 from traceweir.streams.base.statistics.people_only import Estimated, people_rate
 from traceweir.streams.base.statistics.prediction_powered import LabelledSample, numbered
 from traceweir.streams.base.statistics.rate_intervals import Interval
@@ -23,19 +24,13 @@ class LabelAgreement:
     """TPR: the share of what people passed that the judge passes; None without such a label."""
     failing: Estimated | None
     """TNR: the share of what people failed that the judge fails; None without such a label."""
-
-    independent: bool
-    """Whether each label is of a session of its own, and all were drawn with the same probability."""
+    kappa_interval: Interval | None
+    """The 95 % interval of kappa; None with too few labels or sessions, as `drawn_kappa` says."""
 
     @property
     def kappa(self) -> float | None:
         """Cohen's kappa; None without labels of both kinds."""
         return kappa(self.table)
-
-    @property
-    def kappa_interval(self) -> Interval | None:
-        """The 95 % interval of kappa; None with fewer than five labels of a kind, or if they are not independent."""
-        return kappa_interval(self.table) if self.independent else None
 
 
 def agreement(labelled: LabelledSample) -> LabelAgreement:
@@ -49,7 +44,9 @@ def agreement(labelled: LabelledSample) -> LabelAgreement:
         table,
         _rate(labelled.verdicts[good], labelled.weights[good], labelled.sessions[good]),
         _rate(1 - labelled.verdicts[~good], labelled.weights[~good], labelled.sessions[~good]),
-        independent=len(np.unique(labelled.sessions)) == len(good) and len(np.unique(labelled.weights)) < 2,
+        drawn_kappa(
+            good.astype(np.intp), passed.astype(np.intp), labelled.weights, numbered(labelled.sessions)
+        ).interval,
     )
 
 

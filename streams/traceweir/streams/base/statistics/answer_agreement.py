@@ -10,8 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from traceweir.streams.base.statistics.clustered_sample import Numbers
+from traceweir.streams.base.statistics.drawn_kappa import drawn_kappa
 from traceweir.streams.base.statistics.intervals import paired_difference
 from traceweir.streams.base.statistics.people_only import Estimated, people_rate
+from traceweir.streams.base.statistics.rate_intervals import Interval
 
 LEAST_SESSIONS = 10
 """Sessions from which the mean difference has an interval."""
@@ -55,6 +57,8 @@ class CategoryAgreement:
     """The share on which both are the same, weighted by 1 / the probability of each."""
     kappa: float | None
     """Cohen's kappa of all categories, without weights; None if people and judge only name one and the same."""
+    kappa_interval: Interval | None
+    """Its 95 % interval; None with too few subjects or sessions, or if they were drawn with several probabilities."""
     table: Mapping[tuple[str, str], int]
     """How many subjects have each category of people, and of the judge."""
 
@@ -93,8 +97,8 @@ def number_agreement(pairs: Sequence[AnswerPair]) -> NumberAgreement | None:
 def category_agreement(pairs: Sequence[AnswerPair]) -> CategoryAgreement | None:
     """Returns the agreement of the pairs of categories; None without one.
 
-    The share has the interval of `people_rate`. Kappa is 1 if all agree, and 0 if they agree as often as by chance
-    (Cohen 1960, doi:10.1177/001316446002000104); it has no interval, because none holds with few labels of a category.
+    The share has the interval of `people_rate`. Kappa is 1 if all agree, and 0 if they agree as often as by chance; it is
+    that of `drawn_kappa`.
 
     >>> pairs = [AnswerPair(a, b, str(at), 1.0) for at, (a, b) in enumerate(["aa", "aa", "bb", "bc", "cc", "ca"])]
     >>> found = category_agreement(pairs)
@@ -105,14 +109,12 @@ def category_agreement(pairs: Sequence[AnswerPair]) -> CategoryAgreement | None:
     if not taken:
         return None
     both = [(str(each.people), str(each.judge)) for each in taken]
-    same = np.array([people == judge for people, judge in both], float)
+    people, judge = np.split(_numbered([each for pair in zip(*both, strict=True) for each in pair]), 2)
     weights = np.array([each.weight for each in taken], float)
-    agreed = people_rate(same, weights, _numbered([each.session for each in taken]))
-    people = Counter(each for each, _ in both)
-    judge = Counter(each for _, each in both)
-    by_chance = sum(people[name] * judge[name] for name in people) / len(both) ** 2
-    kappa = None if by_chance == 1 else (float(same.mean()) - by_chance) / (1 - by_chance)
-    return CategoryAgreement(len(taken), agreed, kappa, Counter(both))
+    sessions = _numbered([each.session for each in taken])
+    agreed = people_rate((people == judge).astype(np.float64), weights, sessions)
+    kappa = drawn_kappa(people, judge, weights, sessions)
+    return CategoryAgreement(len(taken), agreed, kappa.value, kappa.interval, Counter(both))
 
 
 def _numbered(names: Sequence[str]) -> Numbers:

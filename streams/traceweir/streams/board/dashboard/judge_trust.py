@@ -69,7 +69,7 @@ class PeopleAgreement(BaseModel):
     kappa: float | None
     """Cohen's kappa; null without labels of both kinds."""
     kappa_low: float | None
-    """Lower end of its 95 % interval; null with fewer than five labels of a kind, or if they are not independent."""
+    """Lower end of its 95 % interval; null with too few labels or sessions, or several probabilities."""
     kappa_high: float | None
     """Upper end of the interval."""
     disagreements: list[Disagreement]
@@ -115,6 +115,10 @@ class CategoriesOfPeople(BaseModel):
     """The share on which both are the same."""
     kappa: float | None
     """Cohen's kappa of all categories; null if people and judge only name one and the same."""
+    kappa_low: float | None
+    """Lower end of its 95 % interval; null with too few labels or sessions, or several probabilities."""
+    kappa_high: float | None
+    """Upper end of the interval."""
     table: list[CategoryPair]
     """The pairs that occur, by name."""
 
@@ -319,7 +323,10 @@ def _categories(group: LabelledScores) -> CategoriesOfPeople | None:
         CategoryPair(people=people, judge=judge, labels=number)
         for (people, judge), number in sorted(made.table.items())
     ]
-    return CategoriesOfPeople(labels=made.labels, agreed=agreed, kappa=made.kappa, table=table)
+    low, high = made.kappa_interval or (None, None)
+    return CategoriesOfPeople(
+        labels=made.labels, agreed=agreed, kappa=made.kappa, kappa_low=low, kappa_high=high, table=table
+    )
 
 
 def _rate(found: Estimated | None) -> RateWithInterval | None:

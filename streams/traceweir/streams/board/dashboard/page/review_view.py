@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 from traceweir.schemas.labels import Label
@@ -19,6 +20,16 @@ DEFAULT_SHARE = 0.05
 AT_ONCE = 50
 """The page suggests the least share with which as many subjects are drawn."""
 Identity = tuple[str, int, str, str | None, str | None]
+
+
+class AnswerOfTwo(NamedTuple):
+    """What two people say about a subject."""
+
+    session: str
+    first: str
+    second: str
+    weight: float
+    """1 / the probability with which it was drawn for the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +110,7 @@ class PairOfPeople:
     kappa: float | None
     """Cohen's kappa; of numbers and categories each different one is a category."""
     interval: Interval | None
-    """Its 95 % interval; None of numbers and categories, too."""
+    """Its 95 % interval; None with too few subjects or sessions, or several probabilities."""
 
 
 def queue_of(
@@ -131,15 +142,17 @@ def suggested_share(population: int) -> float:
 
 def pairs_of_people(labels: Sequence[ReviewLabel]) -> list[PairOfPeople]:
     """Returns how far each two people agree on what was drawn at random, those with the most in common first."""
-    said: dict[tuple[Identity, int | None], dict[str, str]] = defaultdict(dict)
+    said: dict[tuple[Identity, int | None], dict[str, tuple[str, float]]] = defaultdict(dict)
     for each in labels:
         label = each.label
         if label.drawn == "random" and (answer := _answer_of(label)) is not None:
-            said[each.identity, label.subject.revision].setdefault(label.annotator, answer)
-    both: dict[tuple[str, str], list[tuple[str, str, str]]] = defaultdict(list)
+            weight = 1 / (label.inclusion_probability or 1.0)
+            said[each.identity, label.subject.revision].setdefault(label.annotator, (answer, weight))
+    both: dict[tuple[str, str], list[AnswerOfTwo]] = defaultdict(list)
     for (identity, _), answers in said.items():
         for first, second in combinations(sorted(answers), 2):
-            both[first, second].append((identity[0], answers[first], answers[second]))
+            (of_first, weight), (of_second, _) = answers[first], answers[second]
+            both[first, second].append(AnswerOfTwo(identity[0], of_first, of_second, weight))
     found = [_pair(names, answers) for names, answers in both.items()]
     return sorted(found, key=lambda each: (-each.labels, each.first, each.second))
 
@@ -151,25 +164,11 @@ def _answer_of(label: Label) -> str | None:
     return label.category or (label.verdict if label.verdict != "unsure" else None)
 
 
-def _pair(names: tuple[str, str], answers: Sequence[tuple[str, str, str]]) -> PairOfPeople:
+def _pair(names: tuple[str, str], answers: Sequence[AnswerOfTwo]) -> PairOfPeople:
     # SciPy is imported where it is needed: a page without two people is shown without it.
-    import numpy as np
-
-    from traceweir.streams.base.statistics.agreement import agreement
     from traceweir.streams.base.statistics.answer_agreement import AnswerPair, category_agreement
-    from traceweir.streams.base.statistics.prediction_powered import LabelledSample
 
-    if not {each for _, *said in answers for each in said} <= {"pass", "fail"}:
-        found = category_agreement([AnswerPair(first, second, session, 1.0) for session, first, second in answers])
-        agreed = sum(first == second for _, first, second in answers)
-        return PairOfPeople(*names, len(answers), agreed, found.kappa if found else None, None)
-    places: Mapping[str, int] = {name: at for at, name in enumerate(dict.fromkeys(each[0] for each in answers))}
-    made = agreement(
-        LabelledSample(
-            np.array([each[1] == "pass" for each in answers], float),
-            np.array([each[2] == "pass" for each in answers], float),
-            np.ones(len(answers)),
-            np.array([places[each[0]] for each in answers], np.intp),
-        )
-    )
-    return PairOfPeople(*names, len(answers), made.table.agreed, made.kappa, made.kappa_interval)
+    found = category_agreement([AnswerPair(each.first, each.second, each.session, each.weight) for each in answers])
+    agreed = sum(each.first == each.second for each in answers)
+    kappa, interval = (found.kappa, found.kappa_interval) if found else (None, None)
+    return PairOfPeople(*names, len(answers), agreed, kappa, interval)

@@ -50,6 +50,7 @@ async def test_the_api_says_what_the_command_says_of_files(
     for name in ("labels", "both_pass", "both_fail", "only_judge_passes", "only_people_pass", "kappa"):
         assert of_judge["agreement"][name] == agreement[name]
     assert of_judge["agreement"]["tpr"]["low"] == agreement["tpr"]["low"]
+    assert [of_judge["agreement"][f"kappa_{end}"] for end in ("low", "high")] == agreement["kappa_interval"]
     assert of_judge["agreement"]["disagreements"] == agreement["disagreements"]
     assert (of_judge["judge"], answer["unused"]) == ("model-a", {})
 
@@ -263,5 +264,18 @@ async def test_categories_without_a_threshold_have_their_table_and_no_rate(tmp_p
     assert "20 labels with a category" in page
     # On a narrow screen, the head of the table is hidden.
     assert page.count('<th scope="row" data-label="people">') == 3
-    assert re.search(r"kappa 0\.\d\d<", page)
+    assert 'kappa 0.69 <span class="dim">0.11 to 0.94</span>' in page
     assert "No label can be compared" not in page
+
+
+async def test_a_kappa_of_few_labels_has_a_dash_and_the_reason(tmp_path: Path, visit: Open) -> None:
+    said = [("good", "good")] * 12 + [("poor", "poor")] * 5
+    scores = [
+        make_score(f"s-{number}", "helpful", 1.0, threshold=None, category=judge, judge="model-a")
+        for number, (_, judge) in enumerate(said)
+    ]
+    labels = [label_of(score, None, category=people) for score, (people, _) in zip(scores, said, strict=True)]
+    page = (await visit(site_of(tmp_path, scores, labels)).get(ASKED)).text
+    assert re.search(
+        r'kappa 1\.00 <span class="dim">– <span title="Kappa has an interval from 20 subjects[^"]*">\(too few', page
+    )

@@ -109,6 +109,13 @@ def show_review(request: Request, dashboard: Serving) -> HTMLResponse:
         item = (found.random if stratum == "random" else found.flagged).next
     kept = {name: filters.parameters[name] for name in _KEPT if name in filters.parameters}
     here = {**kept, "stratum": stratum, "after": filters.parameters.get("after")}
+    pairs = pairs_of_people(people)
+    kappa_when = ""
+    if pairs:
+        # NumPy is imported where it is needed.
+        from traceweir.streams.base.statistics.drawn_kappa import WHEN
+
+        kappa_when = WHEN
     return page(
         request,
         "review",
@@ -120,7 +127,8 @@ def show_review(request: Request, dashboard: Serving) -> HTMLResponse:
         segment=_segment(dashboard, item),
         given=given,
         scale=_scale(dashboard, filters),
-        pairs=pairs_of_people(people),
+        pairs=pairs,
+        kappa_when=kappa_when,
         stratum=stratum,
         share=share,
         shares=SHARES if share in SHARES else sorted((*SHARES, share)),

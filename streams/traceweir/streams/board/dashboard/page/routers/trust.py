@@ -22,7 +22,12 @@ def show_trust(request: Request, dashboard: Serving) -> HTMLResponse:
     filters = filters_from(request)
     everything = replace(filters.selection, metric=None)
     found = None
+    kappa_when = ""
     if filters.selection.metric is not None:
+        # NumPy is imported where it is needed.
+        from traceweir.streams.base.statistics.drawn_kappa import WHEN
+
+        kappa_when = WHEN
         found = criterion_trust(dashboard.store, filters.selection, DEFAULT_HALF_WIDTH)
     return page(
         request,
@@ -31,6 +36,7 @@ def show_trust(request: Request, dashboard: Serving) -> HTMLResponse:
         criteria=review_criteria(dashboard.store, everything),
         chosen=filters.selection.metric,
         found=found,
+        kappa_when=kappa_when,
         most=MAX_DISAGREEMENTS,
         values=dimension_values(dashboard.store, everything),
     )
