@@ -1,8 +1,9 @@
-"""Writes the table of all metrics: `python -m traceweir.streams.worker.telemetry.document`, with `--check` to compare."""
+"""Writes the list of all metrics: `python -m traceweir.streams.worker.telemetry.document`, with `--check` to compare."""
 
 from __future__ import annotations
 
 import sys
+import textwrap
 from pathlib import Path
 
 from traceweir.streams.worker.telemetry.catalogue import CATALOGUE, Instrument
@@ -11,12 +12,13 @@ from traceweir.streams.worker.telemetry.tool_catalogue import ALERTS, CANARY, EX
 PAGE = Path("docs/telemetry.md")
 _BEGIN = "<!-- metrics: begin -->\n"
 _END = "<!-- metrics: end -->\n"
+_WIDTH = 119
+"""Maximum length of a line, as of all prose in the pages."""
 
 
-def table() -> str:
-    """Returns the table of all metrics in Markdown."""
-    head = "| Prometheus | OpenTelemetry | kind | unit | attributes | meaning |\n|---|---|---|---|---|---|\n"
-    return head + "".join(map(_row, (*CATALOGUE, *CANARY, *EXPORT, *TRUST, *ALERTS)))
+def listed() -> str:
+    """Returns the list of all metrics in Markdown."""
+    return "".join(map(_entry, (*CATALOGUE, *CANARY, *EXPORT, *TRUST, *ALERTS)))
 
 
 def main(arguments: list[str]) -> int:
@@ -24,7 +26,7 @@ def main(arguments: list[str]) -> int:
     before = PAGE.read_text("utf-8")
     start, rest = before.split(_BEGIN)
     _, end = rest.split(_END)
-    after = f"{start}{_BEGIN}\n{table()}\n{_END}{end}"
+    after = f"{start}{_BEGIN}\n{listed()}\n{_END}{end}"
     if "--check" not in arguments:
         PAGE.write_text(after, "utf-8")
     elif after != before:
@@ -33,11 +35,11 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _row(each: Instrument) -> str:
-    attributes = ", ".join(f"`{name}`" for name in each.attributes)
-    return (
-        f"| `{each.prometheus_name}` | `{each.name}` | {each.kind} | `{each.unit}` | {attributes} | {each.meaning} |\n"
-    )
+def _entry(each: Instrument) -> str:
+    of = [each.kind, f"`{each.unit}`", *(f"`{name}`" for name in each.attributes)]
+    text = f"- `{each.prometheus_name}` (`{each.name}`; {', '.join(of)}): {each.meaning}"
+    lines = textwrap.wrap(text, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
