@@ -32,7 +32,7 @@ PAUSES = 20
 DAYS = 30
 """The days up to now whose sessions count."""
 MAX_CRITERIA = 50
-"""The most criteria, those with the most labels."""
+"""The most criteria, those with the most random reviews."""
 MAX_JUDGES = 10
 """The most judges of a criterion, those with the latest scores."""
 _VALUE_CHARS = 120
