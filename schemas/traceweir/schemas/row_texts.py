@@ -133,14 +133,14 @@ _QUESTIONS = (
     "question",
     "input",
     "prompt",
-    # Of Gemini, which takes a text as well as messages.
-    "contents",
     "user_input",
     "user_message",
     "message",
     "text",
     "request",
     "inputs",
+    # Of Gemini, which takes a text as well as messages; elsewhere it can be a document.
+    "contents",
 )
 """Usual names of the value that is the question, the surest first."""
 _ANSWERS = ("answer", "response", "output", "result", "completion", "generated_text", "text", "message", "outputs")

@@ -95,6 +95,7 @@ def test_a_row_with_only_a_trace_has_the_question_and_the_answer_of_its_root_spa
         ([{"role": "user", "content": [{"text": "q"}]}], "q"),
         ({"request": {"query": "q", "history": []}}, "q"),
         ({"model": "m", "contents": "q"}, "q"),
+        ({"contents": "A long document.", "user_message": "q", "style": "short"}, "q"),
     ],
 )
 def test_the_inputs_of_a_root_span_are_read_like_a_request(inputs: Any, question: str) -> None:
