@@ -90,10 +90,13 @@ class SavedEvent(AdkModel):
 
     @property
     def error(self) -> str:
-        """The error for which the event has no response; empty without one, and if the model stopped at a limit."""
+        """The error for which the event has no response; empty without one, and if the model stopped
+        at a limit or regularly.
+        """
         code = self.error_code if isinstance(self.error_code, str | int) else None
         message = self.error_message if isinstance(self.error_message, str) else ""
-        if (code is None and not message) or self.parts or is_unfinished(str(code)):
+        # An empty response that ended regularly has the reason in place of an error.
+        if (code is None and not message) or self.parts or code == "STOP" or is_unfinished(str(code)):
             return ""
         return message if code is None else f"{code}: {message}" if message else str(code)
 

@@ -212,6 +212,7 @@ def test_what_is_noted_between_the_turns_is_no_invocation(actions: dict[str, Any
         ({"errorMessage": "no quota"}, "no quota"),
         # It stopped at its limit, and has not failed.
         ({"errorCode": "MAX_TOKENS"}, None),
+        ({"errorCode": "STOP", "finishReason": "STOP"}, None),
     ],
 )
 def test_an_error_of_the_model_at_the_end_is_that_of_the_invocation(more: dict[str, Any], error: str | None) -> None:
