@@ -26,6 +26,7 @@ _MARKS = (
 _BLOCKS = re.compile(
     r"\A(?:\s*(?:" + "|".join(rf"{begin}.*?(?:{end}|\Z)" for begin, end in _MARKS) + r"))+\s*", re.DOTALL
 )
+_END_OF_CHANNEL = re.compile(r"<\|(?:return|end)\|>\s*\Z")
 _REST_OF_BLOCK = re.compile(r"\A(?:(?!<think).)*?</(?:think|thinking)>[ \t]*\n\s*", re.DOTALL)
 """Some chat templates put the opening mark into the prompt. The closing one then ends its line."""
 
@@ -37,8 +38,12 @@ def without_reasoning(text: str) -> str:
     ('Oslo.', 'Write <think> first.')
     >>> without_reasoning("Norway, so...\\n</think>\\n\\nOslo."), without_reasoning("<think>cut off")
     ('Oslo.', '')
+    >>> without_reasoning("<|channel|>analysis<|message|>Norway...<|end|><|channel|>final<|message|>Oslo.<|return|>")
+    'Oslo.'
     >>> without_reasoning("Thoughts end with </think> and an answer follows.")
     'Thoughts end with </think> and an answer follows.'
     """
     answer = _BLOCKS.sub("", text, count=1)
-    return _REST_OF_BLOCK.sub("", text) if answer == text and "</think" in text else answer
+    if answer == text:
+        return _REST_OF_BLOCK.sub("", text) if "</think" in text else text
+    return _END_OF_CHANNEL.sub("", answer)
