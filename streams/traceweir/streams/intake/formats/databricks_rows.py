@@ -29,7 +29,7 @@ from traceweir.streams.intake.formats.base import (
 )
 from traceweir.streams.intake.formats.documents import Document, InputError
 from traceweir.streams.intake.formats.open_streams import answer_in
-from traceweir.streams.intake.formats.row_cells import object_in_place_of_text, request, response
+from traceweir.streams.intake.formats.row_cells import object_in_place_of_text, request, response, with_parts_read
 from traceweir.streams.intake.formats.row_values import note_row_values
 from traceweir.streams.intake.formats.session_records import RecordRules, SessionRecords
 from traceweir.streams.intake.formats.tables import ReadCell, Row, json_or_text, number, text
@@ -138,6 +138,7 @@ class DatabricksRowReader:
         Raises:
             InputError: the columns are not a row of Agent Evaluation, or the records are too large for a session.
         """
+        columns = with_parts_read(columns)
         if problem := object_in_place_of_text(columns):
             raise self.error(row, problem)
         self._validate(row, columns)

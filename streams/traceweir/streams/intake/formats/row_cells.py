@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
 from traceweir.streams.intake.formats.tables import AS_JSON
-from traceweir.streams.intake.formats.written_objects import is_printed_object
+from traceweir.streams.intake.formats.written_objects import is_printed_object, parts_in
 
 _IN_PYTHON = re.compile(r"\s*(?:\{|\[\s*\{)'(?:messages|query|history|choices|role|content|output|candidates)': ")
 """An object, or a list of objects, as Python prints it, with a key of a request or of an answer first."""
@@ -23,6 +23,21 @@ def request(cell: str) -> JsonValue:
 def response(cell: str) -> JsonValue:
     """Returns the answer in a cell: an object of a model's API, or a list of messages; otherwise the text."""
     return _decoded(cell, {"choices", "messages", "candidates", "output"})
+
+
+def with_parts_read(columns: JsonObject) -> JsonObject:
+    """Returns the columns of a row with the parts of a question or an answer that somebody has written as a text.
+
+    >>> with_parts_read({"response": "[{'type': 'text', 'text': 'Hi'}]"}), with_parts_read({"response": "[1]"})
+    ({'response': [{'type': 'text', 'text': 'Hi'}]}, {'response': '[1]'})
+    """
+    found: JsonObject = {}
+    for name in ("request", "response", "outputs"):
+        value = columns.get(name)
+        parts = parts_in(value, is_of_user=name == "request") if isinstance(value, str) else None
+        if parts is not None:
+            found[name] = parts if name != "request" else {"messages": [{"role": "user", "content": parts}]}
+    return {**columns, **found} if found else columns
 
 
 def object_in_place_of_text(columns: JsonObject) -> str:

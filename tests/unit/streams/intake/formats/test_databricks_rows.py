@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from tests.support.row_files import csv_file, jsonl
 from tests.support.rows import ROW, events, parquet, problems, read, score, values
 
 from traceweir.schemas.evaluation_row import MAX_ROWS
+from traceweir.schemas.row_texts import request_text, response_text
 from traceweir.streams.intake.formats.base import DEFAULT_MAX_SESSION_BYTES
 from traceweir.streams.intake.formats.documents import InputError
 
@@ -154,6 +156,17 @@ def test_the_default_format_reads_rows_among_events_and_the_row_format_rejects_e
         "row 2, column 'request'",
         "row 3 is not JSON (unexpected end of data",
     ]
+
+
+@pytest.mark.parametrize("write", [json.dumps, str])
+@pytest.mark.parametrize(("make", "name"), [(csv_file, "rows.csv"), (jsonl, "rows.jsonl")])
+def test_parts_that_somebody_has_written_as_a_text_are_read(make: Any, name: str, write: Any, tmp_path: Path) -> None:
+    asked = write([{"type": "text", "text": "q"}])
+    answered = write([{"type": "text", "text": "a"}])
+    found = read(make(tmp_path / name, {"request": asked, "response": answered}))
+    row = events(found)[0]["row"]
+
+    assert (request_text(row["request"]), response_text(row["response"])) == ("q", "a")
 
 
 def test_two_different_rows_with_the_same_request_id_are_rejected(tmp_path: Path) -> None:
