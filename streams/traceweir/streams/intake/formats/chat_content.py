@@ -204,6 +204,9 @@ def _read_untyped(part: JsonObject, found: ChatContent, path: str, error: MakeEr
     kinds = [key for key in part if key not in {"thoughtSignature", "thought_signature", "thought"}]
     for kind in kinds:
         value = part[kind]
+        if value is None and len(kinds) > 1:
+            # An SDK can write all keys of a part.
+            continue
         match kind:
             case "text" if isinstance(value, str):
                 found.add_text(value)

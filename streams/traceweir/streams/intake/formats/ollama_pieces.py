@@ -30,10 +30,14 @@ def is_piece_of_ollama(found: JsonObject) -> bool:
 
 def stored_beside_request(found: JsonObject) -> JsonObject | None:
     """Returns a stored answer for a whole answer of `/api/chat` that somebody has written beside the messages of its
-    request; None for any other document.
+    request; None for any other document, also if the messages end with an answer.
     """
+    messages = found.get("messages")
+    if found.get("done") is not True or "message" not in found or not isinstance(messages, list):
+        return None
+    last = messages[-1] if messages else None
     piece: JsonObject = {name: value for name, value in found.items() if name in _KEYS}
-    if found.get("done") is not True or not isinstance(found.get("messages"), list) or not is_piece_of_ollama(piece):
+    if (isinstance(last, dict) and last.get("role") == "assistant") or not is_piece_of_ollama(piece):
         return None
     stream = PiecesOfOllama()
     stream.add(piece)

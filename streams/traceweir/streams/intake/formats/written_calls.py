@@ -9,6 +9,8 @@ from typing import NamedTuple
 from traceweir.streams.intake.formats.chat_calls import ChatToolCall, call_with, object_in
 
 _CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
+_OTHER_FORM = re.compile(r"\s*(?:<function=[\w.-]+>|[\w.-]+\s*<arg_key>)")
+"""How a call that is no JSON begins: in Qwen's coder, and in GLM."""
 _RESULT = re.compile(r"<tool_response>\s?(.*?)\s?</tool_response>", re.DOTALL)
 _RESULTS = re.compile(r"\s*(?:<tool_response>(?:(?!</?tool_response>).)*</tool_response>\s*)+", re.DOTALL)
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
@@ -46,7 +48,8 @@ def calls_in(text: str) -> WrittenCalls:
 
     def left(element: re.Match[str]) -> str:
         if not element[1].lstrip().startswith("{"):
-            # A text about such elements.
+            # It is a text about such elements, or a call in another form.
+            unread.update([UNREAD_CALL] if _OTHER_FORM.match(element[1]) else [])
             return element[0]
         found = object_in(element[1].strip())
         name = found.value.get("name") if found is not None else None

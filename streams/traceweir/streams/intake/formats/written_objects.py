@@ -14,7 +14,7 @@ from traceweir.streams.intake.spans.python_text import python_value
 _OF_OBJECT = re.compile(
     r"(?:"
     r"(?:ChatCompletion(?:Message|Chunk)?|Completion|ModelResponse|GenerateContentResponse|ChatResponse|Response|Message"
-    r"|AIMessage(?:Chunk)?|TextBlock|ResponseOutputMessage|AgentRunResult|RunResult|RunOutput|RunResponse)\(\w+=.*\)"
+    r"|AIMessage(?:Chunk)?|TextBlock|ResponseOutputMessage|AgentRunResult|RunResult|RunOutput|RunResponse|AgentResult)\(\w+=.*\)"
     r"|\[(?:TextBlock|ThinkingBlock|ToolUseBlock|ResponseOutputMessage|ResponseReasoningItem)\(\w+=.*\)\]"
     r"|content='.* (?:additional_kwargs|response_metadata)=\{.*"
     r"|<[\w.]+(?: object)? at 0x[0-9A-Fa-f]+>"

@@ -197,6 +197,7 @@ def test_an_answer_that_is_json_stays_an_answer() -> None:
         "[TextBlock(citations=None, text='It rains.', type='text')]",
         "content='It rains.' additional_kwargs={} response_metadata={}",
         "<agent.Answer object at 0x7f0c>",
+        "AgentResult(stop_reason='end_turn', message={'role': 'assistant', 'content': [{'text': 'Hi'}]})",
     ],
 )
 def test_an_object_of_an_sdk_as_python_prints_it_is_no_answer(text: str) -> None:
@@ -316,6 +317,26 @@ def test_the_answer_of_ollama_beside_the_messages_of_its_request_is_read() -> No
     assert (answer(found), found.token_usage and found.token_usage.output_tokens) == ("It rains.", 2)
 
 
+@pytest.mark.parametrize(
+    "beside",
+    [{"response": "The task is done."}, {"message": assistant_message("It rains.")}],
+    ids=["response", "message"],
+)
+def test_the_end_of_a_transcript_with_its_answer_is_no_answer_of_ollama(beside: Document) -> None:
+    found = only(QUESTION, ANSWER, done=True, **beside)
+    without = only(QUESTION, ANSWER)
+
+    assert said(found) == ("Weather?", "It rains.")
+    assert found.intermediate_data == without.intermediate_data
+
+
+def test_keys_of_a_part_that_are_null_are_no_parts() -> None:
+    part = {"text": "It rains.", "tool_call": None, "function_call": None, "inline_data": None}
+    found = only(QUESTION, {"role": "assistant", "content": [part]})
+
+    assert (answer(found), unread(found)) == ("It rains.", [])
+
+
 def test_the_message_of_an_error_beside_an_empty_result_is_read() -> None:
     failed = {**tool_result("c", ""), "error": {"type": "timeout", "message": "timed out"}}
     found = only(QUESTION, tool_calls(("c", "weather", "{}")), failed, ANSWER)
@@ -331,8 +352,16 @@ def test_the_mark_with_which_a_model_ends_its_message_is_no_text_after_a_call(ma
     assert answer(found) == "It rains."
 
 
-def test_the_result_of_a_call_that_cannot_be_read_is_no_question() -> None:
-    broken = '<tool_call>{"name": weather}</tool_call>'
+@pytest.mark.parametrize(
+    "broken",
+    [
+        '<tool_call>{"name": weather}</tool_call>',
+        "<tool_call>\n<function=weather>\n<parameter=city>\nOslo\n</parameter>\n</function>\n</tool_call>",
+        "<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Oslo</arg_value>\n</tool_call>",
+    ],
+    ids=["broken", "Qwen's coder", "GLM"],
+)
+def test_the_result_of_a_call_that_cannot_be_read_is_no_question(broken: str) -> None:
     found = only(QUESTION, assistant_message(broken), user_message(RETURNED), ANSWER)
 
     assert said(found) == ("Weather?", "It rains.")
