@@ -150,8 +150,8 @@ def result_of(
     content, is_error = unframed_output(first_of(result, "content", "output", "result", "response"))
     said = result.get("error")
     if isinstance(said, dict):
-        # Inspect has the kind of the error beside its message.
-        said = said.get("message")
+        # Inspect has the kind of the error beside its message; without a message, the object itself says what failed.
+        said = said.get("message") or (write_json(said).decode() if said else None)
     text, unread = (
         (said, Counter[str]())
         # Some tools say beside an empty result that there was no error.

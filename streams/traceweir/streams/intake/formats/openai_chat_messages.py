@@ -63,6 +63,7 @@ _CODE = re.compile(
 )
 """Objects that can be the answer itself, such as a line of code: they have nothing that only a printed one has."""
 _UNKNOWN_CALLS = "the tool calls are not known: a message has its content under a key that no format has"
+_UNREADABLE_CALLS = "the tool calls are not known: a text of the model has a call that cannot be read"
 _ITEM = "_call"
 """How the kinds of calls of OpenAI's Responses API end."""
 
@@ -267,9 +268,11 @@ def _messages(
     # LangChain writes a call of Anthropic in both places.
     known_ids = {call.id for call in content.calls if call.id is not None}
     calls = [*content.calls, *(call for call in _calls(item, path, place) if call.id not in known_ids)]
+    missing = [_UNKNOWN_CALLS] if others else []
     if not calls:
         asked = calls_in(text)
         content.unread.update(asked.unread)
+        missing += [_UNREADABLE_CALLS] if asked.unread else []
         calls = asked.calls
         text = asked.text
     yield ChatMessage(
@@ -279,7 +282,7 @@ def _messages(
         at=at,
         unread=content.unread,
         finish=finish_in({**item, "status": None}),
-        missing=(_UNKNOWN_CALLS,) if others else (),
+        missing=tuple(missing),
     )
 
 

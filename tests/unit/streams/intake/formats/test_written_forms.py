@@ -53,7 +53,10 @@ def test_each_of_several_results_in_one_message_is_that_of_its_call() -> None:
 def test_an_element_that_is_no_call_is_named_and_stays_in_the_text() -> None:
     found = only(QUESTION, assistant_message('<tool_call>\n{"name": "weather", \n</tool_call>'))
 
-    assert unread(found) == ["not all of the answer is text: 1 part of type 'tool_call'"]
+    assert unread(found) == [
+        "not all of the answer is text: 1 part of type 'tool_call'",
+        "the tool calls are not known: a text of the model has a call that cannot be read",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -373,3 +376,10 @@ def test_each_of_several_outputs_in_a_row_is_no_question() -> None:
     found = only(QUESTION, asking, *outputs, ANSWER)
 
     assert said(found) == ("Weather?", "It rains.")
+
+
+def test_an_error_without_a_message_is_kept_whole() -> None:
+    result = {"role": "tool", "tool_call_id": "c", "content": None, "error": {"code": 5}}
+    found = only(QUESTION, tool_calls(("c", "weather", "{}")), result, ANSWER)
+
+    assert [each.response for each in found.tool_responses] == [{"error": '{"code":5}'}]
