@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from datetime import timedelta
 
 from tests.support.scoring import NOW
@@ -68,3 +69,36 @@ def test_a_metric_without_any_value_has_no_outage() -> None:
 def test_the_results_of_sessions_count_before_those_of_invocations() -> None:
     points = [*series([4] * 20 + [0] * 5 + [4] * 35), *series([8] * 60, level="invocation", results=8)]
     assert [each.results for each in outages(points, 60)] == [20]
+
+
+def test_sessions_whose_results_lack_their_values_together_are_no_outage() -> None:
+    chance = random.Random(1)
+    found = 0
+    for _ in range(100):
+        points = []
+        for minute in range(60):
+            # Each session has 15 invocations; in every sixth minute there is one session.
+            valued = [chance.random() >= 0.3 for _ in range(4 if minute % 6 else 1)]
+            (point,) = series([15 * sum(valued)], level="invocation", results=15 * len(valued))
+            points.append(point.model_copy(update={"begins_at": NOW + timedelta(minutes=minute)}))
+        found += len(outages(points, 60))
+    assert found <= 0.05 * 100
+
+
+def test_an_outage_is_found_among_invocations_too() -> None:
+    chance = random.Random(1)
+    evaluated = [0 if minute in range(20, 30) else 15 * (chance.random() < 0.7) for minute in range(60)]
+    assert [each.results for each in outages(series(evaluated, level="invocation", results=15), 60)] != []
+
+
+def test_many_metrics_are_looked_at_once_each() -> None:
+    class Counting(list[SeriesPoint]):
+        passes = 0
+
+        def __iter__(self) -> Iterator[SeriesPoint]:
+            self.passes += 1
+            return super().__iter__()
+
+    points = Counting(each for name in range(50) for each in series([4] * 3, str(name)))
+    outages(points, 60)
+    assert points.passes <= 3
