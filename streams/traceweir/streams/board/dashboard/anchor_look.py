@@ -1,4 +1,4 @@
-"""Reads once a minute what anchors say about judges. No page waits for it."""
+"""Reads once a minute what anchors say about judges, while somebody looks. No page waits for it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from datetime import datetime
+from time import monotonic
 from typing import NoReturn
 
 from pydantic import BaseModel
@@ -22,7 +23,11 @@ log = logging.getLogger(__name__)
 
 FIRST_LOOK_AFTER_S = 2.0
 LOOK_EVERY_S = 60.0
-"""Seconds between two looks at the topics."""
+"""Least seconds between two looks at the topics."""
+PAUSES = 20
+"""How many times the duration of a look passes before the next one, if this is longer."""
+ASK_EVERY_S = 2.0
+"""Seconds between two questions whether somebody looks."""
 MAX_RECORDS = 400_000
 """The most records of a topic that are read at once: a year of 1,000 verdicts a day."""
 
@@ -45,12 +50,22 @@ class AnchorLook:
 
     Args:
         settings: Where Kafka is.
+        is_watched: Returns whether somebody looks at the dashboard; nothing is read while nobody does.
         now: The clock.
+        clock: Seconds of a monotonic clock.
     """
 
-    def __init__(self, settings: Settings, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        is_watched: Callable[[], bool],
+        now: Callable[[], datetime],
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
         self._reader = AnchorReader(settings, MAX_RECORDS)
+        self._is_watched = is_watched
         self._now = now
+        self._clock = clock
         self.standing = AnchorStanding()
         """The standing at the last look."""
 
@@ -58,8 +73,12 @@ class AnchorLook:
         """Looks again and again, until it is cancelled. The feed begins first, so that results are stored sooner."""
         await asyncio.sleep(FIRST_LOOK_AFTER_S)
         while True:
-            await self.look()
-            await asyncio.sleep(LOOK_EVERY_S)
+            if self._is_watched():
+                began_at_s = self._clock()
+                await self.look()
+                await asyncio.sleep(max(LOOK_EVERY_S, PAUSES * (self._clock() - began_at_s)))
+            else:
+                await asyncio.sleep(ASK_EVERY_S)
 
     async def look(self) -> None:
         """Looks once. After a failure the former criteria stay, and the problem is said."""

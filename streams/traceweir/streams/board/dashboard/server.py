@@ -131,7 +131,7 @@ async def _serve(
     challengers = PushedChallengers(settings)
     trust = TrustMetrics(store, utc_now)
     watched = WatchedStreams(settings, lambda: live.is_watched, utc_now)
-    anchors = AnchorLook(settings, utc_now)
+    anchors = AnchorLook(settings, lambda: live.is_watched, utc_now)
     label_topic = LabelTopic(settings)
     options = DashboardOptions(
         paced.state,

@@ -15,7 +15,7 @@ router = APIRouter()
 
 @router.get("/anchors", response_model=AnchorStanding)
 async def read_anchors(dashboard: Serving) -> Any:
-    """The judge of each criterion with anchors, as it was last read: the topics are read once a minute."""
+    """The judge of each criterion with anchors, as it was last read: the topics are read once a minute while somebody asks."""
     # It has names and figures, and no texts of agents that could be hidden.
     document = dashboard.options.anchors().model_dump(mode="json", by_alias=True)
     return Response(orjson.dumps(document), media_type="application/json")

@@ -84,7 +84,14 @@ async def test_alerts_and_trust_lead_to_anchors(address: str, site: Site, visit:
     assert '">Anchors</a> tell whether a judge has changed' in (await visit(site).get(address)).text
 
 
-async def test_the_topics_are_read_after_the_feed_has_begun_and_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("watched_from_s", "look_takes_s", "expected"),
+    [(0, 0, [2, 62, 122]), (61, 0, [62, 122]), (1_000, 0, []), (0, 5, [2, 107])],
+    ids=["always", "later", "never", "slow"],
+)
+async def test_the_topics_are_read_once_a_minute_while_somebody_looks_and_less_often_if_it_takes_long(
+    watched_from_s: int, look_takes_s: int, expected: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
     now_s = 0.0
     looked: list[float] = []
 
@@ -95,14 +102,16 @@ async def test_the_topics_are_read_after_the_feed_has_begun_and_once_a_minute(mo
             raise asyncio.CancelledError
 
     async def note() -> None:
+        nonlocal now_s
         looked.append(now_s)
+        now_s += look_takes_s
 
-    look = AnchorLook(Settings(), lambda: NOW)
+    look = AnchorLook(Settings(), lambda: now_s >= watched_from_s, lambda: NOW, lambda: now_s)
     monkeypatch.setattr(look, "look", note)
     monkeypatch.setattr(asyncio, "sleep", sleep)
     with pytest.raises(asyncio.CancelledError):
         await look.run()
-    assert looked == [2.0, 62.0, 122.0]
+    assert looked == expected
 
 
 async def test_a_look_counts_what_cannot_be_read_and_ends_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +119,7 @@ async def test_a_look_counts_what_cannot_be_read_and_ends_a_problem(monkeypatch:
         return [], {"anchor": ["0/1"], "verdict": ["0/1", "0/2"]}
 
     monkeypatch.setattr(AnchorReader, "look", found)
-    look = AnchorLook(Settings(), lambda: NOW)
+    look = AnchorLook(Settings(), lambda: True, lambda: NOW)
     look.standing = AnchorStanding(problem="no broker answers")
     await look.look()
     assert look.standing == AnchorStanding(read_at=NOW, unreadable=3)
@@ -123,7 +132,7 @@ async def test_a_failure_keeps_what_was_read_and_is_logged_once(
         raise AnchorsError("this user lacks the right Read")
 
     monkeypatch.setattr(AnchorReader, "look", fail)
-    look = AnchorLook(Settings(), lambda: NOW)
+    look = AnchorLook(Settings(), lambda: True, lambda: NOW)
     look.standing = standing_of(NOW)
     await look.look()
     await look.look()
