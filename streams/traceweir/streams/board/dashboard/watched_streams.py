@@ -158,7 +158,7 @@ class WatchedStreams:
         """Reads the state once. A failure leaves the former streams as they are, with the problem."""
         began_at_s = self._clock()
         try:
-            self.known = await in_request_thread(_read, self._settings, self._now())
+            self.known = await in_request_thread(read_streams, self._settings, self._now())
         except Exception as error:  # noqa: BLE001  # whatever it is, the page says it, and the dashboard goes on
             problem = printable(str(error) or repr(error), 1_000)
             if problem != self.known.problem:
@@ -194,7 +194,13 @@ def _finds(stream: ShownStream) -> tuple[int, float]:
     return _FIRST.index(stream.state), -math.inf if finds is None else -finds
 
 
-def _read(settings: Settings, now: datetime) -> KnownStreams:
+def read_streams(settings: Settings, now: datetime) -> KnownStreams:
+    """Returns the streams, as the state on Kafka has them.
+
+    Raises:
+        AlertsError: The topic is missing, or this user may not read it.
+        KafkaUnreachableError: No broker answers.
+    """
     # NumPy is imported where it is needed, and not in the thread that answers requests.
     from traceweir.streams.tools.alerts.state_reports import read_reports
 

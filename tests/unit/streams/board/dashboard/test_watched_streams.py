@@ -208,7 +208,7 @@ async def test_the_state_is_read_while_somebody_looks_and_seldom(monkeypatch: py
             raise found
         return found
 
-    monkeypatch.setattr(watched_streams, "_read", read)
+    monkeypatch.setattr(watched_streams, "read_streams", read)
     streams = WatchedStreams(Settings(), lambda: looks[0], lambda: NOW + timedelta(hours=1), lambda: now_s[0])
     assert not streams.is_due
     looks[0] = True
