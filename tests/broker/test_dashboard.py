@@ -134,7 +134,9 @@ def parts(state: dict[str, Any]) -> dict[str, tuple[str, str]]:
     return {part["check"]: (part["state"], part["text"]) for part in state["health"]}
 
 
-def test_a_dashboard_whose_broker_ends_knows_nothing_of_it_any_more_and_still_stops(tmp_path: Path) -> None:
+def test_a_dashboard_whose_broker_ends_knows_nothing_of_it_any_more_and_still_stops(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     with EmbeddedBroker() as broker:
         create_topics(Settings(kafka_bootstrap_servers=broker.bootstrap_servers))
         with running_dashboard(broker.bootstrap_servers, tmp_path / "store.duckdb") as (process, address):
@@ -154,6 +156,7 @@ def test_a_dashboard_whose_broker_ends_knows_nothing_of_it_any_more_and_still_st
             assert health.json()["problems"][0].startswith("broker: no Kafka broker has answered for more than 15 s")
             process.send_signal(signal.SIGTERM)
             assert process.wait(60) == 0
+            assert "leaked" not in capfd.readouterr().err
 
 
 def test_a_dashboard_reads_what_anchors_say(servers: str, tmp_path: Path) -> None:
