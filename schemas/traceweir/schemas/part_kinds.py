@@ -55,6 +55,15 @@ def not_text(part: str, text: str, unread: Iterable[Counter[str]]) -> list[str]:
     return [f"not all of the {part} is text: {kinds}"] if text else [f"the {part} is no text: {kinds}"]
 
 
+def unread_choices(number: int) -> str:
+    """Returns the sentence about the choices of a model beside its answer, which is the first one.
+
+    >>> unread_choices(1), unread_choices(2)
+    ('1 further choice of the model was not read', '2 further choices of the model were not read')
+    """
+    return f"{counted(number, 'further choice')} of the model {'was' if number == 1 else 'were'} not read"
+
+
 _HOLDERS = ("audio", "input_audio", "output_audio")
 _SPOKEN = frozenset(("transcript", *_HOLDERS))
 

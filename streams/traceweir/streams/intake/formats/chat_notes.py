@@ -15,6 +15,10 @@ from traceweir.streams.intake.formats.chat_turns import ChatMessage
 
 _KINDS_OF_LINES = {"isSidechain": "subagent", "isCompactSummary": "summary", "isMeta": "meta"}
 """The marks of lines of Claude Code that are no message between the user and the agent, each with the kind of its note."""
+_OF_COMMANDS = frozenset(
+    (COMMAND, *(f"{shell}-{stream}" for shell in ("bash", "local-command") for stream in ("stdout", "stderr")))
+)
+"""The kinds of notes that commands of the user leave, which the agent does not run."""
 
 
 def message_of_line(item: JsonObject) -> tuple[JsonObject, str]:
@@ -43,8 +47,8 @@ def with_placed_notes(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
     found: list[ChatMessage] = []
     waiting: Counter[str] = Counter()
     for message in messages:
-        # Before the first message there is no turn to interrupt; and a command that waits is what was interrupted.
-        if message.is_note and INTERRUPTION in message.unread and found and COMMAND not in waiting:
+        # Before the first message there is no turn to interrupt; and a command of the user is what was interrupted.
+        if message.is_note and INTERRUPTION in message.unread and found and waiting.keys().isdisjoint(_OF_COMMANDS):
             found.append(ChatMessage("assistant", "", finish=INTERRUPTED))
         elif message.is_note:
             waiting += message.unread
@@ -56,5 +60,5 @@ def with_placed_notes(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
             waiting = Counter()
             found.append(message)
     if waiting and found:
-        found.append(ChatMessage("assistant", "", unread=waiting))
+        found[-1] = replace(found[-1], notes_after=waiting)
     return found

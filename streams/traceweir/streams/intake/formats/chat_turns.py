@@ -12,7 +12,7 @@ from traceweir.schemas.continued_invocations import APPROVED_IN_WORDS
 from traceweir.schemas.continued_turns import TurnStep, turns_of_steps
 from traceweir.schemas.figures import counted
 from traceweir.schemas.finish_reasons import FAILED, INTERRUPTED, NOT_WHOLE, not_whole
-from traceweir.schemas.part_kinds import not_text
+from traceweir.schemas.part_kinds import counted_kinds, not_text
 from traceweir.schemas.result_parts import not_text_of_result
 from traceweir.schemas.text import printable
 from traceweir.schemas.tool_results import is_pending
@@ -48,6 +48,8 @@ class ChatMessage:
     """Why the message has no time that counts, if it has none."""
     unread: Counter[str] = field(default_factory=Counter)
     """How many parts of each kind could not be read."""
+    notes_after: Counter[str] = field(default_factory=Counter, compare=False)
+    """For the last message: how many notes of each kind stand after it in the name of the user."""
     is_note: bool = field(default=False, compare=False)
     """Whether a message of the user has nothing but what a coding agent writes in the user's name."""
     finish: str = field(default="", compare=False)
@@ -105,6 +107,8 @@ class ChatTurn:
         if self.approved_in_words:
             found.append(APPROVED_IN_WORDS)
         stated = [self.question, *self.messages] if self.question else self.messages
+        if notes := counted_kinds(each.notes_after for each in stated):
+            found.append(f"the user's last message is no question ({notes})")
         return [*dict.fromkeys([*found, *(sentence for each in stated for sentence in each.missing)])]
 
 

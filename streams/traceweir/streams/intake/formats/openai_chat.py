@@ -13,7 +13,7 @@ from datetime import datetime
 from operator import itemgetter
 
 from traceweir.schemas.base import JsonObject
-from traceweir.schemas.figures import counted
+from traceweir.schemas.part_kinds import unread_choices
 from traceweir.streams.base.json_values import notes_of
 from traceweir.streams.intake.formats.base import (
     DEFAULT_DOMAIN,
@@ -123,8 +123,7 @@ def _session(
     for number, turn in enumerate(turns, start=1 if turns[0].question else 0):
         lacks = turn.missing
         if further > 0 and turn is turns[-1]:
-            verb = "was" if further == 1 else "were"
-            lacks.append(f"{counted(further, 'further choice')} of the model {verb} not read")
+            lacks.append(unread_choices(further))
         if turn is turns[-1] and total:
             lacks.append(total)
         if turn is turns[-1] and error:

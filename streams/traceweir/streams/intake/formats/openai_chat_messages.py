@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -36,7 +35,7 @@ from traceweir.streams.intake.formats.shown_text import described
 from traceweir.streams.intake.formats.stored_endings import has_failed
 from traceweir.streams.intake.formats.transcript_items import TranscriptPlace, is_stored_answer, items_of, listed
 from traceweir.streams.intake.formats.written_calls import UNREAD_CALL, calls_in, results_in
-from traceweir.streams.intake.formats.written_objects import PRINTED, is_printed_object, parts_in
+from traceweir.streams.intake.formats.written_objects import PRINTED, can_be_code, parts_in, printed_in_place_of
 
 _ROLES: Mapping[str, Role] = {
     "user": "user",
@@ -57,11 +56,6 @@ _TYPES_OF_LANGCHAIN = ("human", "ai", "tool", "function", "system")
 _NAMED_CALLS = ("function_call", "tool_call", "custom_tool_call")
 _IGNORED_ROLES = ("system", "developer")
 _KNOWN_ROLES = "system, developer, user, assistant, tool, function"
-_CODE = re.compile(
-    r"<Response \[|\[?(?:\w*Message(?:Chunk)?|Response|Completion|\w+Block)\((?!.*(?:=None\b|\bid='|_metadata=|_kwargs=))"
-    r"|content='.*[^}\s]\s*\Z"
-)
-"""Objects that can be the answer itself, such as a line of code: they have nothing that only a printed one has."""
 _UNKNOWN_CALLS = "the tool calls are not known: a message has its content under a key that no format has"
 _UNREADABLE_CALLS = "the tool calls are not known: a text of the model has a call that cannot be read"
 _ITEM = "_call"
@@ -229,8 +223,9 @@ def _messages(
         ]
         yield from (_of_tool(each, tools, at) for each in found)
         return
-    is_printed = known == "assistant" and isinstance(body, str) and is_printed_object(body)
-    if is_printed and not _CODE.match(str(body)):
+    part = "question" if known == "user" else "answer"
+    is_printed = isinstance(body, str) and bool(printed_in_place_of(part, body))
+    if is_printed and not can_be_code(str(body)):
         content = ChatContent(unread=Counter([PRINTED]))
     else:
         content = content_of(body, f"{path}.{name}", place.error)

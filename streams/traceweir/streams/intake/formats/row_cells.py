@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
 
 import orjson
 from pydantic import JsonValue
 
 from traceweir.schemas.base import JsonObject
+from traceweir.schemas.row_texts import read_request, read_response
 from traceweir.streams.intake.formats.tables import AS_JSON
-from traceweir.streams.intake.formats.written_objects import is_printed_object, parts_in
+from traceweir.streams.intake.formats.written_objects import parts_in, printed_in_place_of
 
-_IN_PYTHON = re.compile(r"\s*(?:\{|\[\s*\{)'(?:messages|query|history|choices|role|content|output|candidates)': ")
-"""An object, or a list of objects, as Python prints it, with a key of a request or of an answer first."""
+_QUESTIONS = ("request", "inputs")
+_OF_TEXTS = ("user", "human", "assistant", "ai", "model")
+"""The roles of the messages that are questions and answers."""
 
 
 def request(cell: str) -> JsonValue:
@@ -48,16 +50,24 @@ def object_in_place_of_text(columns: JsonObject) -> str:
     >>> object_in_place_of_text({"response": "Point(x=1)"})
     ''
     """
-    for name in ("request", "response", "outputs"):
+    for name in (*_QUESTIONS, "response", "outputs"):
         value = columns.get(name)
-        if not isinstance(value, str):
-            continue
-        if _IN_PYTHON.match(value):
-            kind = "a list" if value.lstrip().startswith("[") else "an object"
-            return f"column {name!r}: is {kind} in Python's notation, not JSON; {AS_JSON}"
-        if name != "request" and is_printed_object(value):
-            return f"column {name!r}: is Python's text of an object, and not the answer; write the text that is in it"
+        part = "question" if name in _QUESTIONS else "answer"
+        for text in () if value is None else _texts(part, value):
+            if kind := printed_in_place_of(part, text):
+                way_out = AS_JSON if kind.endswith("JSON") else "write the text that is in it"
+                return f"column {name!r}: is {kind}; {way_out}"
     return ""
+
+
+def _texts(part: str, value: JsonValue) -> Iterator[str]:
+    """Yields the text that is read as a question or an answer, and those of the messages before it."""
+    read = read_request(value) if part == "question" else read_response(value)
+    yield from [read.text] if read.text is not None else []
+    messages = value.get("messages") if isinstance(value, dict) else value
+    for message in messages if isinstance(messages, list) else ():
+        content = message.get("content") if isinstance(message, dict) and message.get("role") in _OF_TEXTS else None
+        yield from [content] if isinstance(content, str) else []
 
 
 def _decoded(cell: str, keys: set[str]) -> JsonValue:

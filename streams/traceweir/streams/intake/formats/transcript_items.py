@@ -13,6 +13,7 @@ from traceweir.streams.intake.formats.chat_keys import MESSAGE_LISTS
 from traceweir.streams.intake.formats.chat_turns import Role
 from traceweir.streams.intake.formats.documents import InputError
 from traceweir.streams.intake.formats.shown_text import described
+from traceweir.streams.intake.spans.ai_sdk_messages import with_denials
 
 
 class TranscriptPlace(NamedTuple):
@@ -58,7 +59,7 @@ def items_of(document: JsonObject, place: TranscriptPlace) -> Iterator[tuple[str
         found = document[key]
         if not isinstance(found, list) or not found:
             raise place.error(f"{key} is {described(found)}; {key} must be a list of at least one message")
-        for index, item in enumerate(found):
+        for index, item in enumerate(with_denials(found)):
             if key == "contents" and isinstance(item, dict) and "role" not in item and "parts" in item:
                 # Gemini's API takes a content without a role for one of the user.
                 item = {"role": "user", **item}

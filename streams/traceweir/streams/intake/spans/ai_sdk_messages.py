@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from traceweir.streams.intake.spans.attributes import ABSENT, text_of
@@ -10,6 +10,8 @@ from traceweir.streams.intake.spans.hosted_tools import DENIED
 from traceweir.streams.intake.spans.message import RequestedCall, SpanMessage, ToolResult
 
 _TOOL = "tool-"
+_REQUESTED = "tool-approval-request"
+_ANSWERED = "tool-approval-response"
 _FRAMED = {"text", "json", "content", "error-text", "error-json"}
 
 
@@ -51,3 +53,45 @@ def unframed_output(value: Any) -> tuple[Any, bool]:
     if kind in _FRAMED and "value" in value:
         return value["value"], kind.startswith("error-")
     return value, False
+
+
+def with_denials(messages: Sequence[Any]) -> Sequence[Any]:
+    """Returns messages in which a denied approval is the result of its call, unless the call has a result of its own.
+
+    The approval names only its request, which names the call; a loop of the SDK adds the result in its next step.
+
+    >>> asked = {"type": "tool-approval-request", "approvalId": "p", "toolCallId": "c"}
+    >>> denied = {"type": "tool-approval-response", "approvalId": "p", "approved": False, "reason": "too risky"}
+    >>> with_denials([{"role": "assistant", "content": [asked]}, {"role": "tool", "content": [denied]}])[1]["content"]
+    [{'type': 'tool-result', 'toolCallId': 'c', 'output': {'type': 'execution-denied', 'reason': 'too risky'}}]
+    """
+    parts = list(_parts_of(messages))
+    calls = {
+        text_of(part.get("approvalId")): part.get("toolCallId") for part in parts if part.get("type") == _REQUESTED
+    }
+    if not calls:
+        return messages
+    answered = {part.get("toolCallId") for part in parts if part.get("type") == "tool-result"}
+
+    def read(part: Any) -> Any:
+        if not isinstance(part, dict) or part.get("type") != _ANSWERED or part.get("approved") is not False:
+            return part
+        call_id = calls.get(text_of(part.get("approvalId")))
+        if not isinstance(call_id, str) or call_id in answered:
+            return part
+        output = {"type": DENIED, "reason": part.get("reason")}
+        return {"type": "tool-result", "toolCallId": call_id, "output": output}
+
+    return [
+        {**each, "content": [read(part) for part in each["content"]]}
+        if isinstance(each, dict) and isinstance(each.get("content"), list)
+        else each
+        for each in messages
+    ]
+
+
+def _parts_of(messages: Iterable[Any]) -> Iterable[Mapping[str, Any]]:
+    for each in messages:
+        content = each.get("content") if isinstance(each, dict) else None
+        if isinstance(content, list):
+            yield from (part for part in content if isinstance(part, dict))

@@ -84,7 +84,8 @@ def events_of(reading: Reading, names: Mapping[int, str]) -> list[dict[str, Any]
     last: dict[str, Any] = {
         "type": "invocation.completed",
         **reading.missing.on(
-            *("answer", "end", "tokens", "model", "tools", "agent", "root", "session", "user", "tool", "operation")
+            *("answer", "end", "choices", "tokens", "model", "tools", "agent", "root", "session", "user", "tool"),
+            "operation",
         ),
     }
     if reading.error:

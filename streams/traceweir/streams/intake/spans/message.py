@@ -96,6 +96,8 @@ class SpanMessage:
     name: str = ""
     finish: str = ""
     """Why the model ended the message, in the words of its API; empty if unknown."""
+    is_choice: bool = field(default=False, compare=False)
+    """Whether the message is one of several choices, although it has no reason why it ended."""
     hidden: bool = False
     """Whether the message had content that was taken out."""
     unread: Counter[str] = field(default_factory=no_parts, compare=False)

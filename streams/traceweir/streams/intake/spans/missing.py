@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from traceweir.schemas.finish_reasons import is_unfinished, known_word, not_whole
-from traceweir.schemas.part_kinds import not_text
+from traceweir.schemas.part_kinds import not_text, unread_choices
 from traceweir.streams.intake.spans.attributes import plain_text
 from traceweir.streams.intake.spans.content import bare_answer, finish_of
 from traceweir.streams.intake.spans.conventions import CONVENTIONS, hooks_of, keys_of
@@ -56,7 +56,7 @@ class Missing:
     """The parts of an invocation that its spans do not contain, a sentence for each."""
 
     parts: dict[str, str] = field(default_factory=dict)
-    """The sentence of each missing part: `question`, `answer`, `end` (of the answer), `agent`, `tokens`, `model`, `tools`,
+    """The sentence of each missing part: `question`, `answer`, `end` (of the answer), `choices`, `agent`, `tokens`, `model`, `tools`,
     `root`; of what is not read though an attribute may tell it: `session`, `user`, `tool`, `operation`; and of a tool call:
     `args:<place>`, `result:<place>`, `error:<place>`, `outcome:<place>`, `parts:<place>`."""
 
@@ -84,6 +84,8 @@ class Missing:
         if not answer and not failed:
             parts["answer"] = _of_answer(turn, calls, last, error, why)
         parts |= _of_parts_without_text(turn, models, last, question=question, answer=answer)
+        if further := sum(model.further_choices for model in models):
+            parts["choices"] = unread_choices(further)
         if answer:
             parts |= _of_end(turn, models, last, answer)
         parts |= missing_of_calls(turn, calls, last, why)

@@ -115,16 +115,29 @@ class ModelCall:
         # As of most calls.
         if len(outputs) == 1:
             return outputs[0].text if outputs[0].role == "assistant" else ""
-        written = [message for message in outputs if message.role == "assistant" and message.text]
-        if len(written) > 1 and all(message.finish and not message.calls for message in written):
-            # Each choice has a reason why it ended: one of them is the answer.
-            written = written[:1]
-        return "\n".join(message.text for message in written)
+        written = self._written
+        # One choice is the answer.
+        return "\n".join(message.text for message in (written[:1] if _are_choices(written) else written))
+
+    @property
+    def further_choices(self) -> int:
+        """Number of the choices beside the answer."""
+        return len(self._written) - 1 if len(self.outputs) > 1 and _are_choices(self._written) else 0
+
+    @property
+    def _written(self) -> list[SpanMessage]:
+        return [message for message in self.outputs if message.role == "assistant" and message.text]
 
     @property
     def is_cut(self) -> bool:
         """Whether the spans had an answer of the model that was cut."""
         return not (self.text or self.calls) and any(node.span.cut_texts for node in self.nodes)
+
+
+def _are_choices(written: Sequence[SpanMessage]) -> bool:
+    """Returns whether messages of a model are choices: each has a reason why it ended, or is known as one, and none asks
+    for a tool."""
+    return len(written) > 1 and all((message.finish or message.is_choice) and not message.calls for message in written)
 
 
 def last_of(models: Iterable[ModelCall]) -> ModelCall | None:

@@ -38,6 +38,11 @@ def of_model(approved: bool, output: Document) -> list[Document]:
     ]
 
 
+def without_result(messages: list[Document], **more: Any) -> list[Document]:
+    asked, replied, _, answered = messages
+    return [asked, {**replied, "content": [{**replied["content"][0], **more}]}, answered]
+
+
 DENIED = {"id": "p", "approved": False, "reason": "too risky"}
 
 
@@ -51,6 +56,9 @@ DENIED = {"id": "p", "approved": False, "reason": "too risky"}
         ([part_of_page("approval-responded", approval=DENIED)], {"error": "too risky"}),
         (of_model(True, {"type": "text", "value": "ok"}), "ok"),
         (of_model(False, {"type": "execution-denied", "reason": "too risky"}), {"error": "too risky"}),
+        # Stored before the next step of the SDK, which writes the result.
+        (without_result(of_model(False, {})), {"error": "execution-denied"}),
+        (without_result(of_model(False, {}), reason="too risky"), {"error": "too risky"}),
     ],
 )
 def test_an_approved_or_denied_call_is_one_call_with_its_result(messages: list[Document], response: Any) -> None:

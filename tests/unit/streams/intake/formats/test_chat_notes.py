@@ -114,9 +114,11 @@ def test_a_turn_that_is_interrupted_before_an_answer_has_no_whole_answer_whichev
         assert set(others) == {NO_TIMES}
 
 
-def test_an_interrupted_command_does_not_make_the_answer_before_it_less_whole() -> None:
+@pytest.mark.parametrize("left", [COMMAND, OUTPUT])
+def test_an_interrupted_command_does_not_make_the_answer_before_it_less_whole(left: str) -> None:
     said = [user_message("Open?"), assistant_message("No.")]
-    assert texts(*said, user_message(COMMAND), user_message(STOPPED), *said) == [("Open?", "No."), ("Open?", "No.")]
+    assert texts(*said, user_message(left), user_message(STOPPED), *said) == [("Open?", "No."), ("Open?", "No.")]
+    assert texts(*said, user_message(left), user_message(STOPPED)) == [("Open?", "No.")]
 
 
 def test_a_command_with_which_the_agent_goes_on_begins_a_turn_without_words() -> None:

@@ -110,6 +110,38 @@ def test_an_object_as_python_prints_it_is_no_answer(answer: str, problem: str, t
         assert [event["row"]["request"] for event in events(found)] == ["q2"]
 
 
+PRINTED = "content='q' additional_kwargs={} response_metadata={}"
+
+
+@pytest.mark.parametrize(
+    ("row", "column"),
+    [
+        ({"request": {"query": PRINTED}, "response": "a"}, "request"),
+        ({"request": {"messages": [{"role": "user", "content": PRINTED}]}, "response": "a"}, "request"),
+        ({"inputs": {"question": "{'messages': [{'role': 'user', 'content': 'q'}]}"}, "outputs": "a"}, "inputs"),
+        ({"inputs": {"question": "q"}, "outputs": {"answer": PRINTED}}, "outputs"),
+        ({"request": "q", "response": {"choices": [{"message": {"content": "{'content': 'a'}"}}]}}, "response"),
+    ],
+)
+def test_an_object_as_python_prints_it_is_neither_question_nor_answer_inside_a_value(
+    row: dict[str, object], column: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(row) + "\n")
+    [said] = problems(read(path), path)
+
+    assert said.startswith(f"row 1, column '{column}': is ")
+    assert "Python's" in said
+
+
+def test_a_question_about_an_object_as_python_prints_it_stays_a_question(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    question = "{'role': 'user'} is refused. Why is {'role': 1} not?"
+    path.write_text(json.dumps({"request": {"query": question}, "response": "a"}) + "\n")
+
+    assert [each["row"]["request"] for each in events(read(path)) if "row" in each] == [{"query": question}]
+
+
 def test_a_missing_closing_quote_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text('request,response\nq,a\n"q2,b\n', "utf-8")

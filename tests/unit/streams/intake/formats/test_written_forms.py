@@ -156,10 +156,14 @@ def test_an_output_after_a_text_that_is_not_the_last_one_is_a_question() -> None
     assert [said(each) for each in found][-1] == ("Observation: rain", "It rains.")
 
 
-def test_the_mark_with_which_a_simulated_user_ends_is_no_question() -> None:
-    found = only(QUESTION, ANSWER, user_message("###STOP###"))
+@pytest.mark.parametrize("finish", ["stop", "length"])
+def test_the_mark_with_which_a_simulated_user_ends_is_no_question_and_no_part_of_the_answer(finish: str) -> None:
+    found = only(QUESTION, {**ANSWER, "finish_reason": finish}, user_message("###STOP###"))
+    (plain,) = invocations(lines({"messages": [QUESTION, {**ANSWER, "finish_reason": finish}]}))
 
-    assert unread(found) == ["not all of the answer is text: 1 part of type 'end of the conversation'"]
+    said_at_end = "the user's last message is no question (1 part of type 'end of the conversation')"
+    assert said(found) == said(plain)
+    assert unread(found) == [*unread(plain), said_at_end]
 
 
 def test_a_request_stays_without_the_mark_that_ends_the_conversation() -> None:
@@ -199,6 +203,10 @@ def test_an_answer_that_is_json_stays_an_answer() -> None:
         "ChatCompletionMessage(content='It rains.', refusal=None, role='assistant', tool_calls=None)",
         "[TextBlock(citations=None, text='It rains.', type='text')]",
         "content='It rains.' additional_kwargs={} response_metadata={}",
+        "content='It rains.' additional_kwargs={} response_metadata={} id='run-1'",
+        "{'content': 'It rains.', 'role': 'assistant'}",
+        "{'messages': [HumanMessage(content='Weather?'), AIMessage(content='It rains.')]}",
+        "[{'role': 'assistant', 'content': 'It rains.'}]",
         "<agent.Answer object at 0x7f0c>",
         "AgentResult(stop_reason='end_turn', message={'role': 'assistant', 'content': [{'text': 'Hi'}]})",
     ],
@@ -231,12 +239,28 @@ def test_an_object_that_can_be_the_answer_itself_stays_and_is_named(text: str) -
         "<Response [500]>",
         "content='Hi' response_metadata={'a': 1} - why does my print show this?",
         "ChatCompletionMessage(content='It rains.', refusal=None, role='assistant', tool_calls=None)",
+        "{'role': 'user'} or {'content': 'Hi'}?",
     ],
 )
 def test_an_object_that_a_user_shows_is_the_question(text: str) -> None:
     found = only(user_message(text), ANSWER)
 
     assert (said(found), unread(found)) == ((text, "It rains."), [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "content='Weather?' additional_kwargs={} response_metadata={}",
+        "[HumanMessage(content='Weather?', additional_kwargs={}, response_metadata={})]",
+        "{'role': 'user', 'content': 'Weather?'}",
+    ],
+)
+def test_a_message_of_a_user_as_python_prints_it_is_no_question(text: str) -> None:
+    found = only(user_message(text), ANSWER)
+
+    assert said(found) == ("", "It rains.")
+    assert unread(found) == ["the question is no text: 1 part of type 'object printed by Python'"]
 
 
 def test_a_text_about_the_fields_of_an_object_is_an_answer() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from tests.support.spans import span
 
 from traceweir.streams.intake.spans.reader import read_trace
@@ -46,9 +47,29 @@ def test_the_pieces_of_a_stream_are_one_answer_whether_the_whole_follows_or_not(
     assert answer_of([agent, chat(2, [ASKED], [*pieces, text(" Sorry.", "stop")])]) == "No, closed. Sorry."
 
 
-def test_of_several_choices_the_first_is_the_answer() -> None:
+def test_of_several_choices_the_first_is_the_answer_and_the_others_are_said_to_be_unread() -> None:
     agent = span(1, 0, "invoke_agent desk", AGENT)
-    assert answer_of([agent, chat(2, [ASKED], [text("No.", "stop"), text("No!", "stop")])]) == "No."
+    written = [text("No.", "stop"), text("No!", "stop"), text("Never.", "length")]
+    [completed] = events_of([agent, chat(2, [ASKED], written)], "invocation.completed")
+
+    assert completed["final_response"]["parts"] == [{"text": "No."}]
+    assert "2 further choices of the model were not read" in completed["missing"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "answer", "is_said"), [('{"n": 2}', "No.", True), ("{}", "No.\nNo!", False)], ids=str
+)
+def test_messages_without_an_end_are_choices_where_the_request_asks_for_as_many(
+    parameters: str, answer: str, is_said: bool
+) -> None:
+    there = {"openinference.span.kind": "LLM", "llm.invocation_parameters": parameters}
+    for place, said in enumerate(("No.", "No!")):
+        there[f"llm.output_messages.{place}.message.role"] = "assistant"
+        there[f"llm.output_messages.{place}.message.content"] = said
+    [completed] = events_of([span(1, 0, "m", there)], "invocation.completed")
+
+    assert completed["final_response"]["parts"] == [{"text": answer}]
+    assert ("1 further choice of the model was not read" in completed["missing"]) is is_said
 
 
 def test_a_tool_that_failed_is_no_failed_turn_where_the_model_went_on() -> None:

@@ -131,6 +131,10 @@ def _read_outputs(span: Span, spread: Mapping[str, Any]) -> list[SpanMessage]:
         choices = answered(answer)
         for message, choice in zip(messages, choices if len(choices) == len(messages) else (), strict=False):
             message.finish = message.finish or choice.finish
+    asked = decoded(span.attributes.get("llm.invocation_parameters")) if len(messages) > 1 else None
+    if isinstance(asked, dict) and asked.get("n") == len(messages):
+        for message in messages:
+            message.is_choice = True
     return messages
 
 
