@@ -43,10 +43,10 @@ def test_the_python_examples_print_what_the_page_shows() -> None:
     assert (found.failed, found.attempted > 5) == (0, True)
 
 
-def test_the_table_of_settings_is_that_of_the_code() -> None:
+def test_the_list_of_settings_is_that_of_the_code() -> None:
     page = (ROOT / settings_doc.PAGE).read_text("utf-8")
     assert settings_doc.with_table(page) == page
-    assert variables_in(settings_doc.settings_table()) == VARIABLES
+    assert variables_in(settings_doc.settings_list()) == VARIABLES
 
 
 def test_a_page_without_its_marks_is_refused() -> None:

@@ -22,7 +22,7 @@ from traceweir.streams.base.topics import Topics
 
 
 class Settings(
-    # pydantic takes the fields of the last base first: this is the order of the table in docs/configuration.md, reversed.
+    # pydantic takes the fields of the last base first: this is the order of the list in docs/configuration.md, reversed.
     ScoringSettings,
     ExportSettings,
     DashboardSettings,

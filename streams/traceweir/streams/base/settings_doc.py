@@ -1,11 +1,12 @@
-"""Generates the settings table in docs/configuration.md.
+"""Generates the list of settings in docs/configuration.md.
 
-`python -m traceweir.streams.base.settings_doc` writes the table; `--check` compares the page with the code.
+`python -m traceweir.streams.base.settings_doc` writes the list; `--check` compares the page with the code.
 """
 
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,21 +17,18 @@ from traceweir.streams.base.settings import Settings
 PAGE = Path("docs/configuration.md")
 BEGIN = "<!-- settings: begin -->\n"
 END = "<!-- settings: end -->\n"
+_WIDTH = 119
+"""Maximum length of a line, as of all prose in the pages."""
 
 
-def settings_table() -> str:
-    """Returns all settings as a Markdown table, one row per setting, in the order of the code."""
-    rows = ["| variable | default | meaning |", "|---|---|---|"]
+def settings_list() -> str:
+    """Returns all settings as a Markdown list, one entry per setting, in the order of the code."""
     meanings = texts_below_fields(Settings)
-    for name, field in Settings.model_fields.items():
-        meaning = " ".join(meanings[name].split()).replace("|", "\\|")
-        default = "" if field.default is None else f"`{_plain(field.default)}`"
-        rows.append(f"| `{ENV_PREFIX}{name.upper()}` | {default} | {meaning} |")
-    return "\n".join(rows) + "\n"
+    return "".join(_entry(name, field.default, meanings[name]) for name, field in Settings.model_fields.items())
 
 
 def with_table(page: str) -> str:
-    """Returns the page with a new table between its two marks.
+    """Returns the page with a new list between its two marks.
 
     Raises:
         ValueError: a mark is missing.
@@ -41,11 +39,11 @@ def with_table(page: str) -> str:
         raise ValueError(
             f"{PAGE}: the page must contain the lines {BEGIN.strip()!r} and {END.strip()!r}, in this order"
         )
-    return f"{before}{BEGIN}\n{settings_table()}\n{END}{after}"
+    return f"{before}{BEGIN}\n{settings_list()}\n{END}{after}"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Writes the table and returns 0; with `--check` writes nothing, and returns 1 if the table is stale."""
+    """Writes the list and returns 0; with `--check` writes nothing, and returns 1 if the list is stale."""
     page = PAGE.read_text(encoding="utf-8")
     current = with_table(page)
     if "--check" not in arguments:
@@ -55,6 +53,13 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"{PAGE} is stale; run `make format`\n")
         return 1
     return 0
+
+
+def _entry(name: str, default: object, meaning: str) -> str:
+    shown = "" if default is None else f" (`{_plain(default)}`)"
+    text = f"- `{ENV_PREFIX}{name.upper()}`{shown}: {meaning}"
+    lines = textwrap.wrap(text, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines) + "\n"
 
 
 def _plain(default: object) -> str:

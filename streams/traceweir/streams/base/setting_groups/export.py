@@ -18,21 +18,20 @@ class ExportSettings(SettingGroup):
     """Holds which text leaves with scores, and where webhooks go."""
 
     export_content: Literal["redacted", "full", "none"] = "redacted"
-    """How much text of agents and judges `traceweir export` sends with scores: rationales, details and labels `redacted`
-    without secrets and identifiers, `full`, or `none`."""
+    """How much text of agents and judges `traceweir export` sends (rationales, details, labels): `redacted` without
+    secrets and identifiers, `full`, or `none`."""
     export_give_up_after_s: Seconds = 259_200.0
-    """Seconds for which `traceweir export` sends a score again that its target does not take; then it is a dead letter
-    `given_up`, which `traceweir dlq replay` sends again. Three days."""
+    """Seconds for which a score is sent again that its target does not take; then it is a dead letter `given_up`.
+    Three days."""
     webhook_url: SecretStr | None = None
-    """Address to which `traceweir export webhook` posts events, with http or https. Never printed, as it can contain a
-    secret."""
+    """Address, http or https, to which `traceweir export webhook` posts. Never printed, as it can contain a secret."""
     webhook_secret: SecretStr | None = None
-    """Secret that signs the events of `traceweir export webhook`: from 24 to 64 bytes in base64. While a receiver changes
-    its secret, the new and the old one with a space between. Never printed."""
+    """Secret that signs its events: 24 to 64 bytes in base64; during a change the new and the old one, with a space
+    between. Never printed."""
     webhook_timeout_s: Seconds = 15.0
-    """Seconds that the receiver of a webhook has for one event, from the connection to the answer."""
+    """Seconds that the receiver has for an event, from the connection to the answer."""
     webhook_connections: Annotated[int, Field(ge=1, le=256)] = 8
-    """Connections to the receiver of a webhook. The events of one session are sent one after another."""
+    """Connections to the receiver. Events of one session go one after another."""
 
     @field_validator("webhook_url")
     @classmethod

@@ -36,49 +36,44 @@ class KafkaSettings(SettingGroup):
     """Holds how the process reaches Kafka."""
 
     kafka_bootstrap_servers: str = "127.0.0.1:9092"
-    """Brokers to contact first: `host:port`, separated by commas, without user and password. Where no variable
-    `TRACEWEIR_KAFKA_...` is set, commands use the embedded broker of a running `traceweir up` of the same user, and say so."""
+    """Brokers to contact first: `host:port`, separated by commas, without user and password. Without any
+    `TRACEWEIR_KAFKA_...`, commands use the embedded broker of the user's running `traceweir up`, and say so."""
     kafka_security_protocol: SecurityProtocol = "PLAINTEXT"
     """`PLAINTEXT`, `SSL` (TLS), `SASL_PLAINTEXT` (login without TLS) or `SASL_SSL` (login with TLS)."""
     kafka_sasl_mechanism: SaslMechanism = "PLAIN"
-    """How a client logs in with a SASL protocol: by user and password with `PLAIN`, `SCRAM-SHA-256` or `SCRAM-SHA-512`,
-    by token with `OAUTHBEARER`. Used only with a SASL protocol."""
+    """With a SASL protocol only: `PLAIN`, `SCRAM-SHA-256` or `SCRAM-SHA-512` by user and password, `OAUTHBEARER` by
+    token."""
     kafka_sasl_username: str | None = None
-    """User name. Required for a login by user and password, refused otherwise."""
+    """User name. Required for a login by password, refused otherwise."""
     kafka_sasl_password: SecretStr | None = None
-    """Password. Required for a login by user and password, refused otherwise. Never printed."""
+    """Password, likewise. Never printed."""
     kafka_oauth_provider: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")] = CLIENT_CREDENTIALS
-    """What issues tokens for `OAUTHBEARER`: `client_credentials` (a token endpoint), `msk_iam` (Amazon MSK with IAM, the
-    extra `[msk]`), or the name of an installed package's provider ([login by
-    token](kafka.md#login-by-token-sasl-oauthbearer)). Used only with `OAUTHBEARER`."""
+    """What issues tokens for `OAUTHBEARER`: `client_credentials` (a token endpoint), `msk_iam` (Amazon MSK, the extra
+    `[msk]`), or an installed package's [provider](kafka.md#login-by-token-sasl-oauthbearer)."""
     kafka_oauth_token_endpoint: Annotated[str, Field(pattern=r"^https?://[^\s/@?#]+(/[^\s?#]*)?$")] | None = None
-    """Address of the OAuth 2 token endpoint, without user, password and query. Required for `client_credentials`, refused
-    otherwise, as the next two."""
+    """Address of the OAuth 2 token endpoint, without user, password and query. This and the next two are required for
+    `client_credentials`, and refused otherwise."""
     kafka_oauth_client_id: Annotated[str, Field(min_length=1)] | None = None
     """Id of the OAuth client."""
     kafka_oauth_client_secret: Annotated[SecretStr, Field(min_length=1)] | None = None
     """Secret of the OAuth client; either this or the file. Never printed."""
     kafka_oauth_client_secret_file: Annotated[FilePath, BeforeValidator(_usable_as_path)] | None = None
-    """File with the secret of the OAuth client, in place of the variable. It is read for each token, so that a new secret
-    needs no restart."""
+    """File with the secret in place of the variable, read for each token, so that a new secret needs no restart."""
     kafka_oauth_scope: Annotated[str, Field(min_length=1)] | None = None
-    """Scopes that `client_credentials` asks for, separated by spaces. Unset: those that the token endpoint gives by
-    default."""
+    """Scopes to ask for, separated by spaces. Unset: the endpoint's default."""
     kafka_ssl_cafile: PemFile | None = None
-    """PEM file with the certificate authorities that sign the brokers' certificates. Unset: the authorities of
-    the system."""
+    """PEM file with the authorities that sign the brokers' certificates. Unset: those of the system."""
     kafka_ssl_certfile: PemFile | None = None
-    """PEM file with the certificate of this client, for mutual TLS. Requires the key file."""
+    """PEM file with this client's certificate, for mutual TLS. Requires the key file."""
     kafka_ssl_keyfile: PemFile | None = None
-    """PEM file with the unencrypted private key of the client's certificate."""
+    """PEM file with its unencrypted private key."""
 
     kafka_compression: Compression = "none"
-    """How records are compressed that this process writes, changelogs included: `none`, `gzip`, `snappy`, `lz4` or `zstd`.
-    Records are read in every codec. `zstd` saves most of the bytes on disks and networks, for some CPU of the worker."""
+    """How written records are compressed, changelogs included: `none`, `gzip`, `snappy`, `lz4` or `zstd` ([what it
+    saves](kafka.md#compression-and-racks)). Every codec is read."""
     kafka_client_rack: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    """Rack or availability zone of this process (`client.rack`). It then reads from a replica in its own zone, if the brokers
-    have `broker.rack` and `replica.selector.class=org.apache.kafka.common.replica.RackAwareReplicaSelector`. Unset: from
-    the leader."""
+    """Rack or availability zone of this process, to [read from a replica there](kafka.md#compression-and-racks).
+    Unset: from the leader."""
 
     @property
     def kafka_uses_tokens(self) -> bool:

@@ -52,23 +52,22 @@ EVENTS = Instrument(
     "traceweir.stage.events",
     "counter",
     "{event}",
-    "What a stage did with its records and sessions: `joined`, `duplicate`, `forwarded`, `opened`, `closed`, `reopened`, "
-    "`scored`, `candidates`, `unchanged`, `replayed`, `retried` and the other counters of the log.",
+    "What a stage did with its records and sessions: the counters of its log.",
     ("stage", "event"),
 )
 DEAD_LETTERS = Instrument(
     "traceweir.dead_letters",
     "counter",
     "{record}",
-    "Records that became dead letters. Late records have the reason `late`.",
+    "Records that became dead letters.",
     ("stage", "reason"),
 )
 SCORES = Instrument(
     "traceweir.scores",
     "counter",
     "{score}",
-    "Scores by metric and status, which is INFORMATIONAL for a value without a threshold. `reason` says why a score has no "
-    "value, and `judge` which model judged; each is empty otherwise.",
+    "Scores by metric and status. `reason` says why a score has no value, `judge` which model judged; "
+    "each is empty otherwise.",
     ("metric", "status", "reason", "judge"),
 )
 SCORE_VALUE = Instrument(
@@ -102,13 +101,14 @@ JUDGE_TOKENS = Instrument(
 )
 JUDGE_COST = Instrument("traceweir.judge.cost", "counter", "USD", "What scores have cost.")
 JUDGE_CACHED = Instrument(
-    "traceweir.judge.cached", "counter", "{score}", "Scores from stored verdicts, which have cost nothing."
+    "traceweir.judge.cached", "counter", "{score}", "Scores from stored verdicts, which cost nothing."
 )
 JUDGE_DURATION = Instrument(
     "traceweir.judge.request.duration",
     "histogram",
     "s",
-    "Time of a request to a judge. `outcome` is `answered`, `unusable` (no verdict in the answer), `temporary`, `refused` or `cancelled`.",
+    "Time of a request to a judge. `outcome`: `answered`, `unusable` (no verdict in the answer), "
+    "`temporary`, `refused` or `cancelled`.",
     ("model", "outcome"),
     (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0),
 )
@@ -116,8 +116,8 @@ JUDGE_FAILURES = Instrument(
     "traceweir.judge.request.failures",
     "counter",
     "{request}",
-    "Requests to a judge without a verdict. `cause` is that of scores: `judge_unavailable`, `judge_refused`, "
-    "`judge_truncated`, `judge_unparsable` or `too_long`. A later request for the same score can bring the verdict.",
+    "Requests without a verdict, by the cause of scores: `judge_unavailable`, `judge_refused`, "
+    "`judge_truncated`, `judge_unparsable` or `too_long`. A later request can bring the verdict.",
     ("model", "cause"),
 )
 EMBEDDER_DURATION = Instrument(
@@ -135,15 +135,15 @@ EMBEDDER_TEXTS = Instrument(
     "traceweir.embedder.texts",
     "counter",
     "{text}",
-    "Texts of traces by the `source` of their vector: `model`, or `cache` if an equal text has a vector or is being "
-    "embedded. Not counted for an embedder that runs without a model.",
+    "Texts of traces by the `source` of their vector: `model`, or `cache` if an equal text has a vector "
+    "or is being embedded. Not counted without a model.",
     ("source",),
 )
 CHECKPOINT_DURATION = Instrument(
     "traceweir.checkpoint.duration",
     "histogram",
     "s",
-    "Time to send and to commit a checkpoint, with the wait for scores that come in the same transaction.",
+    "Time to send and commit a checkpoint, with the wait for scores in the same transaction.",
     (),
     (*_SECONDS, 20.0, 30.0, 60.0),
 )
@@ -151,67 +151,66 @@ CHECKPOINT_FAILURES = Instrument(
     "traceweir.checkpoint.failures",
     "counter",
     "{checkpoint}",
-    "Checkpoints that were not known to be committed. Their transaction is aborted, and the worker drops its "
-    "partitions, or ends: this is also the "
-    "number of aborted transactions, because a worker aborts no other.",
+    "Checkpoints not known to be committed, which are also all aborted transactions. The worker drops its"
+    " partitions, or ends.",
 )
 
 # --- The present state
 
 CHECKPOINT_AGE = Instrument(
-    "traceweir.checkpoint.age", "gauge", "s", "Time since the checkpoint in work began; 0 if none is in work."
+    "traceweir.checkpoint.age", "gauge", "s", "Time since the checkpoint in work began; 0 without one."
 )
 TRANSACTION_TIMEOUT = Instrument(
     "traceweir.transaction.timeout",
     "gauge",
     "s",
-    "Time after which Kafka aborts a transaction of this worker (`TRACEWEIR_TRANSACTION_TIMEOUT_S`).",
+    "`TRACEWEIR_TRANSACTION_TIMEOUT_S`.",
 )
 LAG = Instrument(
     "traceweir.consumer.lag",
     "gauge",
     "{record}",
-    "Unread records of the partitions of this worker, up to the last stable offset. The marks of transactions do not count.",
+    "Unread records of this worker's partitions, up to the last stable offset, without the marks of transactions.",
     ("topic",),
 )
 UNREAD_AGE = Instrument(
     "traceweir.records.unread.age",
     "gauge",
     "s",
-    "Age of the oldest record of an input that no checkpoint contains, in the partitions of this worker; 0 if there is "
-    "none. Never less than the age by which Kafka deletes the record. Records behind an open transaction do not "
-    "count, nor does a partition of which this process has read nothing yet.",
+    "Age of the oldest record of an input that no checkpoint contains, in this worker's partitions; 0 "
+    "without one. Never less than the age by which Kafka deletes the record. Records behind an open "
+    "transaction do not count, nor does a partition of which this process has read nothing yet.",
     ("topic",),
 )
 RETENTION = Instrument(
     "traceweir.topic.retention",
     "gauge",
     "s",
-    "Time for which Kafka keeps the records of an input (`retention.ms`), asked for every 30 s. Missing if they are kept "
-    "without a limit of time, or if the user may not read the option.",
+    "Time for which Kafka keeps the records of an input (`retention.ms`), asked for every 30 s. Missing "
+    "without such a limit, or without the right to read it.",
     ("topic",),
 )
 HELD_BACK = Instrument(
     "traceweir.transactions.open.age",
     "gauge",
     "s",
-    "Time for which the last stable offset of an input has stood still although records follow: the age of an open "
-    "transaction of any producer, as this worker sees it. The partition with the longest time counts.",
+    "Longest time for which the last stable offset of a partition of an input has stood still although "
+    "records follow: the age of an open transaction of any producer.",
     ("topic",),
 )
 CLOCK_AHEAD = Instrument(
     "traceweir.clock.ahead",
     "gauge",
     "s",
-    "Time by which the clock of this worker was ahead of the brokers' at the last comparison, beyond the time that the "
-    "comparison took; negative: behind. Beyond 60 s the worker ends. Missing before the first comparison, and without "
-    "transactions.",
+    "Time by which this worker's clock was ahead of the brokers' at the last comparison, beyond its "
+    "duration; negative: behind. Beyond 60 s the worker ends. Missing before the first comparison, and "
+    "without transactions.",
 )
 WATERMARK_LAG = Instrument(
     "traceweir.watermark.lag", "gauge", "s", "Time by which the slowest partition's watermark is behind the clock."
 )
 OPEN_SESSIONS = Instrument(
-    "traceweir.sessions.open", "gauge", "{session}", "Sessions that are open in the partitions of this worker."
+    "traceweir.sessions.open", "gauge", "{session}", "Open sessions of this worker's partitions."
 )
 SCOPES = Instrument("traceweir.novelty.scopes", "gauge", "{scope}", "Novelty scopes in memory.")
 PARTITIONS = Instrument("traceweir.partitions", "gauge", "{partition}", "Partitions that this worker owns.")
@@ -219,39 +218,37 @@ RESTORING = Instrument(
     "traceweir.restore.remaining",
     "gauge",
     "{record}",
-    "Offsets of changelogs that are still to be read before the partitions of this worker are ready; 0 when they are.",
+    "Offsets of changelogs still to be read before this worker's partitions are ready.",
 )
 READY = Instrument("traceweir.worker.ready", "gauge", "1", "1 if the worker owns its partitions and reads, else 0.")
-PROBLEMS = Instrument(
-    "traceweir.worker.problems", "gauge", "{problem}", "Problems that `/healthz` lists; 0 for a healthy worker."
-)
+PROBLEMS = Instrument("traceweir.worker.problems", "gauge", "{problem}", "Problems that `/healthz` lists.")
 JUDGE_BREAKER = Instrument(
     "traceweir.judge.breaker.open",
     "gauge",
     "1",
-    "1 while the circuit breaker of a judge's model is open, else 0.",
+    "1 while the circuit breaker of a model is open, else 0.",
     ("model",),
 )
 JUDGE_UNFIT = Instrument(
     "traceweir.judge.unfit",
     "gauge",
     "1",
-    "1 if the judge of a criterion did not tell the known cases apart (`judge.check`), 0 if it did.",
+    "1 if the judge of a criterion did not tell the known cases apart (`judge.check`), else 0.",
     ("metric", "model"),
 )
 JUDGE_WAITING = Instrument(
     "traceweir.judge.waiting",
     "gauge",
     "{session}",
-    "Sessions in the partitions of this worker that are scored again: `settling` waits for `settle_s` of a criterion, "
-    "`unavailable` for a judge.",
+    "Sessions of this worker's partitions that are scored again: `settling` waits for `settle_s` of a "
+    "criterion, `unavailable` for a judge.",
     ("reason",),
 )
 JUDGE_BUDGET_LEFT = Instrument(
     "traceweir.judge.budget.left",
     "gauge",
     "1",
-    "What is left of each limit of the judges' budget, from 0 to 1 of this worker's share.",
+    "What is left of each limit of the budget, from 0 to 1 of this worker's share.",
     ("limit",),
 )
 SCORING_RESTARTS = Instrument(
@@ -271,25 +268,25 @@ MEMORY = Instrument(
     ("process",),
 )
 LOOP_LAG = Instrument(
-    "traceweir.event_loop.lag", "gauge", "s", "The longest delay of a timer of the event loop in the last 15 s."
+    "traceweir.event_loop.lag", "gauge", "s", "Longest delay of a timer of the event loop in the last 15 s."
 )
 CONFIGS_UNUSABLE = Instrument(
     "traceweir.configs.unusable",
     "gauge",
     "{config}",
-    "Configs of the topic `configs` that this worker cannot use, so that it goes on with the former ones.",
+    "Pushed configs that this worker cannot use, so that the former ones stay.",
 )
 CHALLENGERS_UNUSABLE = Instrument(
     "traceweir.challengers.unusable",
     "gauge",
     "{challenger}",
-    "Challengers in effect that cannot score in this worker, or whose scores it cannot write. The champion is not concerned.",
+    "Challengers in effect that cannot score in this worker, or whose scores it cannot write.",
 )
 CHALLENGER_WAITING = Instrument(
     "traceweir.challenger.waiting",
     "gauge",
     "{session}",
-    "Sessions in the partitions of this worker that a challenger has yet to score.",
+    "Sessions of this worker's partitions that a challenger has yet to score.",
 )
 BUILD = Instrument("traceweir.build", "gauge", "1", "Always 1, with the version of Traceweir.", ("version",))
 

@@ -36,8 +36,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _entry(each: Instrument) -> str:
-    of = [each.kind, f"`{each.unit}`", *(f"`{name}`" for name in each.attributes)]
-    text = f"- `{each.prometheus_name}` (`{each.name}`; {', '.join(of)}): {each.meaning}"
+    of = ", ".join([each.kind, *(f"`{name}`" for name in each.attributes)])
+    text = f"- `{each.prometheus_name}` ({of}): {each.meaning}"
     lines = textwrap.wrap(text, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
     return "\n".join(lines) + "\n"
 

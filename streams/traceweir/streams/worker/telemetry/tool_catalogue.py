@@ -7,10 +7,10 @@ from traceweir.streams.worker.telemetry.catalogue import DEAD_LETTERS, Instrumen
 # --- Of `traceweir canary`
 
 CANARY_SUCCESS = Instrument(
-    "traceweir.canary.success", "gauge", "1", "1 if the last session of the canary was decided in time, else 0."
+    "traceweir.canary.success", "gauge", "1", "1 if the canary's last session was decided in time, else 0."
 )
 CANARY_DURATION = Instrument(
-    "traceweir.canary.duration", "gauge", "s", "Time from sending the last session of the canary to its decision."
+    "traceweir.canary.duration", "gauge", "s", "Time from sending the canary's last session to its decision."
 )
 CANARY_LAST_SUCCESS = Instrument(
     "traceweir.canary.last_success.time", "gauge", "s", "When a session of the canary was last decided, since 1970."
@@ -25,18 +25,17 @@ EXPORT_SCORES = Instrument(
     "traceweir.export.scores",
     "counter",
     "{score}",
-    "What an exporter did with scores: `read`, `waited` (had to wait for another attempt), `left_out` (not selected), "
-    "`unreadable`, and `removed` (Kafka has deleted them before); and at the answer of the target, so that a score that is "
-    "sent again counts again: `sent` (acknowledged) and `rejected` (dropped by the target, as it says). What it could not "
-    "send is in `traceweir.dead_letters`, with the stage `export` and the reason `refused` or `given_up`.",
+    "What an exporter did with scores: `read`, `waited` (for another attempt), `left_out` (not selected),"
+    " `unreadable`, `removed` (by Kafka, before); `sent` (acknowledged) and `rejected` (dropped by the "
+    "target, as it says), where a score sent again counts again. What it could not send is in "
+    "`traceweir.dead_letters`, with the stage `export`.",
     ("group", "event"),
 )
 EXPORT_WAITING = Instrument(
     "traceweir.export.waiting",
     "gauge",
     "{score}",
-    "Scores that wait for another attempt, in the partitions of this exporter: in `memory`, or on the `topic` alone. The "
-    "topic `export-waiting` has all of them.",
+    "Scores that wait for another attempt, in this exporter's partitions: in `memory`, or on the `topic` alone.",
     ("group", "place"),
 )
 EXPORT_READY = Instrument(
@@ -60,22 +59,23 @@ TRUST_LABELS = Instrument(
     "traceweir.trust.labels",
     "gauge",
     "{label}",
-    "Labels of people that a judge is compared with: reviews of subjects that were drawn at random, which pass or fail, or "
-    "are numbers.",
+    "Labels of people that a judge is compared with: reviews of subjects drawn at random, which pass or "
+    "fail, or are numbers.",
     _JUDGED,
 )
 TRUST_TPR = Instrument(
     "traceweir.trust.tpr",
     "gauge",
     "1",
-    f"The share of what people passed that the judge passes. {_BOUND}",
+    "Share of what people passed that the judge passes. `bound`: `estimate`, `low` or `high`, the ends of"
+    " the 95 % interval.",
     (*_JUDGED, "bound"),
 )
 TRUST_TNR = Instrument(
     "traceweir.trust.tnr",
     "gauge",
     "1",
-    f"The share of what people failed that the judge fails. {_BOUND}",
+    "Share of what people failed that the judge fails; `bound` as of `trust.tpr`.",
     (*_JUDGED, "bound"),
 )
 TRUST_RAW = Instrument(
@@ -85,7 +85,7 @@ TRUST_CORRECTED = Instrument(
     "traceweir.trust.corrected_rate",
     "gauge",
     "1",
-    f"The pass rate, or the mean, that people would give. {_BOUND} Missing if it cannot be said yet.",
+    "The pass rate, or mean, that people would give; `bound` as of `trust.tpr`. Missing if it cannot be said yet.",
     (*_JUDGED, "bound"),
 )
 TRUST_TIME = Instrument(
@@ -100,23 +100,22 @@ ALERTS_RAISED = Instrument(
     "traceweir.alerts.raised",
     "gauge",
     "{alert}",
-    "Alerts that are raised now, for Alertmanager; a rule, metric and level without one is left out. Only the process that "
-    "watches reports them.",
+    "Raised alerts, for Alertmanager; only the process that watches reports them.",
     ("rule", "metric", "level"),
 )
 ALERTS_SCORES = Instrument(
     "traceweir.alerts.scores",
     "counter",
     "{score}",
-    "What `traceweir alerts run` did with scores: `read`; `late`, which it counted in a later minute; `unwatched`, of streams "
-    "beyond the most that a rule can have; and `unreadable`.",
+    "What `traceweir alerts run` did with scores: `read`; `late`, counted in a later minute; `unwatched`,"
+    " of streams beyond a rule's most; `unreadable`.",
     ("event",),
 )
 ALERTS_LAG = Instrument(
     "traceweir.alerts.lag",
     "gauge",
     "{record}",
-    "Records of the topic of results that the process which watches has not read.",
+    "Records of the topic of results that the watching process has not read.",
 )
 ALERTS_READY = Instrument(
     "traceweir.alerts.ready",
