@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from tests.support.commands import blocks
 from tests.support.paths import ROOT
-from tests.support.refused_documents import as_chat, others
 from tests.support.scoring import install
 
 from traceweir.schemas.events import EVENT
@@ -18,7 +17,6 @@ from traceweir.schemas.trace import ReasoningTrace
 from traceweir.streams.cli.input_options import DEFAULT_FORMAT
 from traceweir.streams.cli.main import main
 from traceweir.streams.intake.formats.openai_chat import transcript_events
-from traceweir.streams.intake.formats.other_documents import OTHER_DOCUMENTS
 from traceweir.streams.intake.formats.registry import BUILT_IN, GROUP
 
 GUIDE = (ROOT / "docs" / "guides" / "add-an-input-format.md").read_text("utf-8")
@@ -32,17 +30,6 @@ def test_the_table_of_formats_is_that_of_the_registry() -> None:
         for each in BUILT_IN.values()
     ]
     assert page.partition("|---|---|---|---|\n")[2].partition("\n\n")[0].splitlines() == rows
-
-
-@pytest.mark.parametrize("documents", [as_chat(), others()], ids=["as a transcript", "others"])
-def test_the_page_lists_the_refused_documents_of_the_code(documents: str) -> None:
-    page = (ROOT / "docs" / "input-formats.md").read_text("utf-8").partition("## Documents that are refused by name")[2]
-    paragraphs = [" ".join(each.split()) for each in page.split("\n\n")]
-    assert documents in paragraphs, f"the list is\n{documents}"
-
-
-def test_every_refused_document_is_in_a_list_of_the_page() -> None:
-    assert len([*as_chat().split("; "), *others().split("; ")]) == len(OTHER_DOCUMENTS)
 
 
 def test_the_transcript_of_the_page_has_the_events_and_steps_that_the_page_shows() -> None:
