@@ -27,7 +27,7 @@ _CAN_BE_PIECE = re.compile(
     rb"|error|response\.[a-z_.]+|candidates|usageMetadata|usage_metadata|promptFeedback|custom_id|processed_time|recordId"
     rb"|contentBlock(?:Start|Delta|Stop)|message(?:Start|Stop)|[a-z][A-Za-z]*Exception|done"
     rb"|observations|htmlPath|bookmarked|span_id|experiment_id|scores|testCase|gradingResult|evalId|failureReason|agent_thoughts"
-    rb"|message_files|call_type|request_body|response_body|requestBody|responseBody|provider(?:Request|Response)"
+    rb"|message_files|part_kind|input_messages|content_type|\$type|call_type|request_body|response_body|requestBody|responseBody|provider(?:Request|Response)"
     rb'|status)"|"metadata":\s*\{\s*"(?:usage|metrics)"|"response":\s*\{'
     # A text of server-sent events.
     rb'|"(?:[a-z]*:[^"\\]*(?:\\[rn])+)*data: ?\{'
@@ -92,7 +92,8 @@ def with_whole_answers(documents: Iterable[Document]) -> Iterator[Document]:
 def _stored_in(found: JsonValue, number: int) -> list[StoredAnswer]:
     """Returns the stored answers in a document that is no piece; none if it is another document."""
     if isinstance(found, list):
-        return answers_in(found, number)
+        conversation = runs_in_export({"messages": found}) or []
+        return answers_in(found, number) or [StoredAnswer(number, each) for each in conversation]
     if not isinstance(found, dict):
         return []
     if (stored := stored_in_batch(found)) is not None:

@@ -1,4 +1,5 @@
-"""Takes the runs out of what other tools export: traces of Langfuse, results of promptfoo, rows of Braintrust, logs of Dify.
+"""Takes the runs out of what other tools export: traces of Langfuse, results of promptfoo, rows of Braintrust, logs of Dify,
+and the conversations that frameworks keep.
 
 Each run becomes a chat transcript if the export tells its tool calls. Otherwise it becomes a row of an evaluation set,
 of which nothing says whether tools were called.
@@ -21,6 +22,7 @@ from traceweir.streams.intake.formats.exported_messages import (
     transcript_of_run,
     with_tokens,
 )
+from traceweir.streams.intake.formats.framework_histories import conversation_of_framework
 from traceweir.streams.intake.formats.langfuse_traces import is_observation_of_langfuse, runs_of_langfuse
 
 _OF_BRAINTRUST = {"span_id", "root_span_id", "experiment_id", "log_id", "project_id", "scores"}
@@ -136,4 +138,5 @@ _READERS: Sequence[Callable[[JsonObject], list[JsonObject] | None]] = (
     _of_promptfoo,
     _of_braintrust,
     _of_dify,
+    conversation_of_framework,
 )

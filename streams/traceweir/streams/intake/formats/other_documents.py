@@ -6,6 +6,10 @@ from traceweir.schemas.base import JsonObject
 from traceweir.streams.intake.formats.base import Sureness
 from traceweir.streams.intake.formats.batch_lines import is_input_of_batch, is_line_of_batch, shown_body
 from traceweir.streams.intake.formats.exports import is_step_of_braintrust
+from traceweir.streams.intake.formats.framework_histories import (
+    is_message_of_pydantic_ai,
+    is_message_of_semantic_kernel,
+)
 from traceweir.streams.intake.formats.langfuse_traces import is_observation_of_langfuse
 from traceweir.streams.intake.formats.open_streams import is_piece
 from traceweir.streams.intake.formats.other_document import OtherDocument, possible
@@ -47,12 +51,6 @@ def _is_message_of_thread(found: JsonObject) -> bool:
     listed = found.get("data")
     first = listed[0] if isinstance(listed, list) and listed else found
     return isinstance(first, dict) and first.get("object") == "thread.message"
-
-
-def _is_message_of_pydantic_ai(found: JsonObject) -> bool:
-    parts = found.get("parts")
-    first = parts[0] if isinstance(parts, list) and parts else None
-    return found.get("kind") in ("request", "response") and isinstance(first, dict) and "part_kind" in first
 
 
 def _is_test_case(found: JsonObject) -> Sureness:
@@ -173,8 +171,18 @@ OTHER_DOCUMENTS = (
     ),
     OtherDocument(
         "a message of Pydantic AI",
-        "send its spans, or write the messages of a conversation as a chat transcript",
-        _is_message_of_pydantic_ai,
+        'put all messages of a conversation into one object: {"messages": [...]}',
+        is_message_of_pydantic_ai,
+    ),
+    OtherDocument(
+        "a message of a ChatHistory of Semantic Kernel",
+        'put all messages of the history into one object: {"messages": [...]}',
+        is_message_of_semantic_kernel,
+    ),
+    OtherDocument(
+        "a turn of an agent of Llama Stack without its session",
+        'put all turns of a session into one object: {"session_id": ..., "turns": [...]}',
+        lambda found: {"turn_id", "input_messages", "output_message"} <= found.keys(),
     ),
     OtherDocument(
         "a test case of DeepEval or Ragas",

@@ -151,6 +151,24 @@ def _first_without_role(found: JsonObject) -> JsonObject | None:
     return messages[0] if len(messages) == len(listed) else None
 
 
+def _is_of_voice(found: JsonObject) -> bool:
+    said = _first(found.get("transcript_object", found.get("transcript")))
+    of_transcript = isinstance(said, dict) and "role" in said and not said.keys().isdisjoint({"message", "words"})
+    messages = found.get("messages")
+    listed = messages if isinstance(messages, list) else []
+    return of_transcript or any(
+        isinstance(each, dict) and each.get("role") == "bot" and isinstance(each.get("message"), str) for each in listed
+    )
+
+
+def _is_of_desk(found: JsonObject) -> bool:
+    answer = found.get("queryResult")
+    of_dialogflow = isinstance(answer, dict) and not answer.keys().isdisjoint({"queryText", "responseMessages"})
+    message = _first(found.get("messages"))
+    of_botpress = isinstance(message, dict) and {"direction", "payload"} <= message.keys()
+    return of_dialogflow or of_botpress or isinstance(found.get("conversation_parts"), dict)
+
+
 def _first(listed: JsonValue) -> JsonValue:
     return listed[0] if isinstance(listed, list) and listed else None
 
@@ -210,6 +228,12 @@ OF_OTHER_TOOLS = (
         _is_export_of_assistant,
     ),
     OtherDocument("a tracker of Rasa", _AS_CHAT, _is_tracker_of_rasa),
+    OtherDocument(
+        "a call of a voice agent of Vapi, Retell or ElevenLabs",
+        f"{_AS_CHAT}: the text of each message as its `content`, with the role user or assistant",
+        _is_of_voice,
+    ),
+    OtherDocument("a conversation of Dialogflow, Botpress or Intercom", _AS_CHAT, _is_of_desk),
     OtherDocument("a task of A2A", f"send the spans of the agent, or {_AS_CHAT}", _is_task_of_a2a),
     OtherDocument("an event of AG-UI", f"send the spans of the agent, or {_AS_CHAT}", _is_event_of_agui),
     OtherDocument("messages of Letta", f"{_AS_CHAT}: each with a `role`", _is_message_of_letta),

@@ -13,7 +13,10 @@ _OUTPUT_OF_CLAUDE_CODE = ("system", "assistant", "user", "stream_event", "result
 
 
 def _is_line_of_claude_code(found: JsonObject) -> bool:
-    return {"sessionId", "uuid", "parentUuid", "message"} <= found.keys()
+    message = found.get("message")
+    # Some tools copy the lines without what links them.
+    is_said = found.get("type") in ("user", "assistant") and isinstance(message, dict) and "role" in message
+    return {"sessionId", "message"} <= found.keys() and ({"uuid", "parentUuid"} <= found.keys() or is_said)
 
 
 def _is_note_of_claude_code(found: JsonObject) -> bool:

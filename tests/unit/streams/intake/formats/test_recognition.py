@@ -190,7 +190,7 @@ def test_the_surest_kind_counts_and_of_equally_sure_ones_the_first(
         ),
         (
             {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "q"}]},
-            "looks like a message of Pydantic AI: send its spans",
+            "looks like a message of Pydantic AI: put all messages of a conversation into one object",
         ),
         ({"query": "q", "response": "a", "tool_calls": []}, "looks like a row of Azure AI Evaluation: name its texts"),
         (
@@ -202,6 +202,22 @@ def test_the_surest_kind_counts_and_of_equally_sure_ones_the_first(
         (
             {"input": "q", "output": [{"type": "message", "role": "assistant", "content": []}]},
             'looks like a response of OpenAI\'s Responses API without its `object`: add "object": "response"',
+        ),
+        *(
+            (document, "looks like a call of a voice agent of Vapi, Retell or ElevenLabs: write what was asked")
+            for document in (
+                {"transcript_object": [{"role": "agent", "content": "Hi", "words": []}], "transcript": "Agent: Hi"},
+                {"messages": [{"role": "user", "message": "Hi"}, {"role": "bot", "message": "Hello"}]},
+                {"transcript": [{"role": "agent", "message": "Hi"}]},
+            )
+        ),
+        *(
+            (document, "looks like a conversation of Dialogflow, Botpress or Intercom: write what was asked")
+            for document in (
+                {"responseId": "r", "queryResult": {"queryText": "Hi", "fulfillmentText": "Hello"}},
+                {"messages": [{"type": "text", "direction": "incoming", "payload": {"text": "Hi"}}]},
+                {"type": "conversation", "source": {"body": "Hi"}, "conversation_parts": {"conversation_parts": []}},
+            )
         ),
         (RUN, "looks like a run of LangSmith: no format reads runs; send spans with LANGSMITH_OTEL_ENABLED=true, or"),
         (RUN | {"inputs": {"question": "Hi"}}, "looks like a run of LangSmith: no format reads runs; send"),
