@@ -35,7 +35,8 @@ from traceweir.streams.intake.formats.shown_text import described
 from traceweir.streams.intake.formats.stored_endings import has_failed
 from traceweir.streams.intake.formats.transcript_items import TranscriptPlace, is_stored_answer, items_of, listed
 from traceweir.streams.intake.formats.written_calls import UNREAD_CALL, calls_in, results_in
-from traceweir.streams.intake.formats.written_objects import PRINTED, can_be_code, parts_in, printed_in_place_of
+from traceweir.streams.intake.formats.written_objects import parts_in
+from traceweir.streams.intake.spans.printed_objects import PRINTED, can_be_code, printed_in_place_of
 
 _ROLES: Mapping[str, Role] = {
     "user": "user",

@@ -10,7 +10,8 @@ from pydantic import JsonValue
 from traceweir.schemas.base import JsonObject
 from traceweir.schemas.row_texts import read_request, read_response
 from traceweir.streams.intake.formats.tables import AS_JSON
-from traceweir.streams.intake.formats.written_objects import parts_in, printed_in_place_of
+from traceweir.streams.intake.formats.written_objects import parts_in
+from traceweir.streams.intake.spans.printed_objects import printed_in_place_of
 
 _QUESTIONS = ("request", "inputs")
 _OF_TEXTS = ("user", "human", "assistant", "ai", "model")

@@ -15,8 +15,9 @@ from traceweir.streams.intake.spans.dialects import input_messages, output_messa
 from traceweir.streams.intake.spans.key_sets import KeyTable, keys_there
 from traceweir.streams.intake.spans.message import SpanMessage, unread_question
 from traceweir.streams.intake.spans.messages import read_message, read_messages
+from traceweir.streams.intake.spans.printed_objects import PRINTED
 from traceweir.streams.intake.spans.span import Span
-from traceweir.streams.intake.spans.texts_in_values import media_in, newest_user_text
+from traceweir.streams.intake.spans.texts_in_values import is_printed, media_in, newest_user_text
 from traceweir.streams.intake.spans.tree import Node
 
 _INPUT = "gen_ai.input.messages"
@@ -28,6 +29,7 @@ _ANSWERS = SourceTable(source for source in _ALL_ANSWERS if source.rank < Rank.R
 _LAST_ANSWERS = SourceTable(source for source in _ALL_ANSWERS if source.rank is Rank.REST)
 _ANSWER_KEYS = keys_there(dict.fromkeys(source.key for source in _ALL_ANSWERS))
 _QUESTION_KEYS = dict.fromkeys(source.key for source in _ALL_QUESTIONS)
+_QUESTION_KEYS_THERE = keys_there(_QUESTION_KEYS)
 _ASKED_KEYS = keys_there((*_QUESTION_KEYS, *keys_of(lambda each: each.histories)))
 _AGENT_TEXTS = SourceTable(sources_of(lambda each: each.agent_texts))
 
@@ -71,6 +73,12 @@ def unread_answer_on(node: Node) -> Counter[str]:
     if written and written[0].unread:
         return written[0].unread
     return next((found for value in _values(node.span, _ANSWER_KEYS) if (found := media_in(value))), Counter())
+
+
+def printed_on(node: Node, part: str) -> Counter[str]:
+    """Returns one part if the question or the answer that a span tells is an object as Python prints it."""
+    keys = _QUESTION_KEYS_THERE if part == "question" else _ANSWER_KEYS
+    return Counter([PRINTED] if any(is_printed(part, value) for value in _values(node.span, keys)) else [])
 
 
 def _values(span: Span, keys: KeyTable[tuple[str, ...]]) -> Iterator[Any]:

@@ -14,7 +14,7 @@ from traceweir.streams.intake.spans.content import bare_answer, finish_of
 from traceweir.streams.intake.spans.conventions import CONVENTIONS, hooks_of, keys_of
 from traceweir.streams.intake.spans.conventions.seen import SeenInvocation
 from traceweir.streams.intake.spans.dialects import finish_in_outputs, finish_reasons
-from traceweir.streams.intake.spans.frame_content import unread_answer_on, unread_question_on
+from traceweir.streams.intake.spans.frame_content import printed_on, unread_answer_on, unread_question_on
 from traceweir.streams.intake.spans.identity import own_agent_name
 from traceweir.streams.intake.spans.message import is_hidden, newest_turn, unread_question
 from traceweir.streams.intake.spans.missing_calls import is_interrupted, is_open, missing_of_calls
@@ -140,11 +140,16 @@ def _of_parts_without_text(
     asked = unread_question(models[0].inputs) if models else None
     parts: dict[str, str] = {}
     frames = [] if turn.bare else turn.roots
-    of_question = [asked] if asked else map(unread_question_on, frames[:1])
+    of_question = [asked] if asked else [*map(unread_question_on, frames[:1])]
+    if not question and not any(of_question):
+        of_question = [printed_on(node, "question") for node in frames[:1]]
     for sentence in not_text("question", question, of_question):
         parts["question"] = sentence
     written = [message.unread for message in last.outputs if message.unread] if last is not None else []
-    for sentence in not_text("answer", answer, written or map(unread_answer_on, frames[-1:])):
+    written = written or [*map(unread_answer_on, frames[-1:])]
+    if not answer and not any(written):
+        written = [printed_on(node, "answer") for node in frames[-1:]]
+    for sentence in not_text("answer", answer, written):
         parts["answer"] = sentence
     return parts
 

@@ -242,6 +242,9 @@ def _read(nodes: list[Node]) -> ModelCall:
     step = step_message(nodes[0].parent.span) if nodes[0].parent is not None else None
     if step is not None and step.calls:
         outputs = [step]
+    if len(outputs) > 1 and count(merged, "gen_ai.request.choice.count") == len(outputs):
+        for message in outputs:
+            message.is_choice = True
     rounds = next((found for span in spans if (found := played_rounds(span))), [])
     if not rounds:
         hosted = hosted_rounds(outputs)

@@ -12,6 +12,8 @@ from traceweir.streams.intake.spans.api_bodies import PYTHON_TEXT
 from traceweir.streams.intake.spans.attributes import ABSENT, decoded, plain, structure
 from traceweir.streams.intake.spans.message import SpanMessage, asks_without_text, is_hidden
 from traceweir.streams.intake.spans.messages import read_message, read_messages
+from traceweir.streams.intake.spans.printed_objects import is_in_python, printed_in_place_of
+from traceweir.streams.intake.spans.python_text import python_value
 
 _QUESTION_KEYS = ("new_message", "task", "message", "question", "query", "user_query", "user_input", "user_message")
 _NESTED_KEYS = ("inputs", "input", "request", "kwargs", "input_args", "messages", "contents", "prompt", "data", "args")
@@ -38,12 +40,18 @@ _MAX_DEPTH = 6
 
 def question_in(value: Any) -> str:
     """Returns the user's question in a value, which can be JSON in a text; empty if there is none."""
-    return _question(structure(value), 0)
+    return _question(_structure(value), 0)
 
 
 def answer_in(value: Any) -> str:
     """Returns the answer to the user in a value, which can be JSON in a text; empty if there is none."""
-    return _answer(structure(value), 0)
+    return _answer(_structure(value), 0)
+
+
+def _structure(value: Any) -> Any:
+    """Returns a value with the JSON of a text decoded, and likewise a request or an answer in Python's notation."""
+    found = structure(value)
+    return python_value(found) if isinstance(found, str) and is_in_python(found) else found
 
 
 def newest_user_text(messages: Sequence[SpanMessage]) -> str:
@@ -82,7 +90,7 @@ def _question(value: Any, depth: int) -> str:
         return ""
     if isinstance(value, str):
         value = decoded(value) if value.startswith('"') else value
-        return value if isinstance(value, str) and _is_text(value) else ""
+        return value if isinstance(value, str) and _is_text("question", value) else ""
     if isinstance(value, list):
         if value and all(isinstance(each, dict | list) for each in value):
             return newest_user_text(read_messages(value))
@@ -112,12 +120,17 @@ def _only_text(key: str, value: Any) -> str:
     arguments = list(value.values()) if key in _ARGUMENTS and isinstance(value, dict) else []
     arguments = value if key == "args" and isinstance(value, list) else arguments
     only = arguments[0] if len(arguments) == 1 else None
-    return only if isinstance(only, str) and not is_hidden(only) and _is_text(only) else ""
+    return only if isinstance(only, str) and not is_hidden(only) and _is_text("question", only) else ""
 
 
-def _is_text(text: str) -> bool:
+def _is_text(part: str, text: str) -> bool:
     """Returns whether a text is one for people: neither Python's text of an object nor a data URL."""
-    return not PYTHON_TEXT.match(text) and not data_url_kind(text)
+    return not PYTHON_TEXT.match(text) and not data_url_kind(text) and not printed_in_place_of(part, text)
+
+
+def is_printed(part: str, value: Any) -> bool:
+    """Returns whether a value is Python's text of an object in place of a question or an answer."""
+    return isinstance(value, str) and bool(PYTHON_TEXT.match(value) or printed_in_place_of(part, value))
 
 
 def media_in(value: Any, depth: int = 0) -> Counter[str]:
@@ -143,7 +156,7 @@ def _answer(value: Any, depth: int) -> str:
         return ""
     if isinstance(value, str):
         value = decoded(value) if value.startswith('"') else value
-        return value if isinstance(value, str) and _is_text(value) else ""
+        return value if isinstance(value, str) and _is_text("answer", value) else ""
     if isinstance(value, list):
         messages = read_messages([each for each in value if isinstance(each, dict)], "assistant")
         last = messages[-1] if messages else None

@@ -1,4 +1,4 @@
-"""MCP, LiteLLM, Spring AI, Strands and LangChain4j of Quarkus: their spans, made by hand after their documentation and sources."""
+"""MCP, LiteLLM, Spring AI, Strands, LangChain4j of Quarkus and Laminar: their spans, made by hand after their documentation and sources."""
 
 from __future__ import annotations
 
@@ -238,3 +238,25 @@ def test_the_line_break_that_strands_adds_to_the_answer_in_an_event_is_no_part_o
     chat = span(2, 1, "chat m", {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"})
     chat.events.append(wrote("No."))
     assert events(agent, chat)["invocation.completed"][0]["final_response"]["parts"] == [{"text": "No."}]
+
+
+def test_the_model_calls_and_tools_of_laminar_are_known_by_their_type() -> None:
+    asked = {"gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "Open?", "lmnr.span.type": "LLM"}
+    calling = {
+        "gen_ai.completion.0.tool_calls.0.id": "c",
+        "gen_ai.completion.0.tool_calls.0.name": "look",
+        "gen_ai.completion.0.tool_calls.0.arguments": '{"day": "Sunday"}',
+    }
+    told = {"lmnr.span.input": '{"day": "Sunday"}', "lmnr.span.output": '{"open": false}'}
+    found = events(
+        span(1, 0, "run", {"lmnr.span.type": "DEFAULT", "lmnr.span.input": '{"question": "Open?"}'}),
+        span(2, 1, "openai.chat", {**asked, **calling}),
+        span(3, 1, "look", {"lmnr.span.type": "TOOL", **told}),
+        span(4, 1, "openai.chat", {**asked, "gen_ai.completion.0.content": "No."}),
+    )
+    (called,), (returned,), (completed,) = (
+        found[kind] for kind in ("tool.called", "tool.returned", "invocation.completed")
+    )
+    assert (called["name"], called["args"], returned["response"]) == ("look", {"day": "Sunday"}, {"open": False})
+    assert found["invocation.started"][0]["user_content"]["parts"] == [{"text": "Open?"}]
+    assert completed["final_response"]["parts"] == [{"text": "No."}]

@@ -85,9 +85,34 @@ def test_an_image_of_a_former_question_is_no_part_of_the_question() -> None:
     assert (started["user_content"]["parts"], "missing" in started) == ([{"text": "Why?"}], False)
 
 
-@pytest.mark.parametrize("text", ["<PIL.Image.Image image mode=RGB size=8x8 at 0x7F3A>", "<desk.Lamp object at 0x12>"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<PIL.Image.Image image mode=RGB size=8x8 at 0x7F3A>",
+        "<desk.Lamp object at 0x12>",
+        "content='A lamp.' additional_kwargs={} response_metadata={} id='run-1'",
+        "{'messages': [AIMessage(content='A lamp.')]}",
+    ],
+)
 def test_an_answer_that_is_pythons_text_of_an_object_is_none(text: str) -> None:
     told = {"openinference.span.kind": "AGENT", "agent.name": "desk", "input.value": '{"task": "Draw."}'}
     completed = by_type(span(1, 0, "CodeAgent.run", {**told, "output.value": text}))["invocation.completed"]
     assert "final_response" not in completed
-    assert any(each.startswith("the answer is not in the spans: ") for each in completed["missing"])
+    assert "the answer is no text: 1 part of type 'object printed by Python'" in completed["missing"]
+
+
+def test_a_question_that_is_pythons_text_of_an_object_is_none() -> None:
+    told = {"openinference.span.kind": "AGENT", "agent.name": "desk", "output.value": "A lamp."}
+    asked = "content='What is it?' additional_kwargs={} response_metadata={}"
+    started = by_type(span(1, 0, "Agent.run", {**told, "input.value": asked}))["invocation.started"]
+    assert "user_content" not in started
+    assert started["missing"] == ["the question is no text: 1 part of type 'object printed by Python'"]
+
+
+def test_a_request_and_an_answer_in_pythons_notation_are_read_if_they_have_a_form_in_json() -> None:
+    told = {"openinference.span.kind": "AGENT", "agent.name": "desk"}
+    asked = "{'messages': [{'role': 'user', 'content': 'What is it?'}]}"
+    said = "{'role': 'assistant', 'content': 'A lamp.'}"
+    found = by_type(span(1, 0, "Agent.run", {**told, "input.value": asked, "output.value": said}))
+    assert found["invocation.started"]["user_content"]["parts"] == [{"text": "What is it?"}]
+    assert found["invocation.completed"]["final_response"]["parts"] == [{"text": "A lamp."}]

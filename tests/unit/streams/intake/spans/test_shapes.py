@@ -72,6 +72,15 @@ def test_messages_without_an_end_are_choices_where_the_request_asks_for_as_many(
     assert ("1 further choice of the model was not read" in completed["missing"]) is is_said
 
 
+def test_messages_of_the_standard_without_an_end_are_choices_where_the_request_asks_for_as_many() -> None:
+    called = chat(2, [ASKED], [text("No."), text("No!")])
+    called.attributes["gen_ai.request.choice.count"] = 2
+    [completed] = events_of([span(1, 0, "invoke_agent desk", AGENT), called], "invocation.completed")
+
+    assert completed["final_response"]["parts"] == [{"text": "No."}]
+    assert "1 further choice of the model was not read" in completed["missing"]
+
+
 def test_a_tool_that_failed_is_no_failed_turn_where_the_model_went_on() -> None:
     asked = {"role": "assistant", "parts": [call("hours", {}, "c1")]}
     tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "hours", "gen_ai.tool.call.id": "c1"}

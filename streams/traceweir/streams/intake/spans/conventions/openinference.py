@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from traceweir.streams.intake.spans.api_bodies import PYTHON_TEXT, answered, requested
+from traceweir.streams.intake.spans.api_bodies import answered, requested
 from traceweir.streams.intake.spans.attributes import ABSENT, decoded, first_text, has_word, structure, text_of
 from traceweir.streams.intake.spans.conventions.convention import Convention, Switch
 from traceweir.streams.intake.spans.conventions.smolagents import CLASSES
@@ -15,7 +15,7 @@ from traceweir.streams.intake.spans.message import Role, SpanMessage, is_hidden,
 from traceweir.streams.intake.spans.metadata import in_metadata
 from traceweir.streams.intake.spans.span import Attributes, Kind, Span
 from traceweir.streams.intake.spans.spread_messages import indexed
-from traceweir.streams.intake.spans.texts_in_values import answer_in, question_in
+from traceweir.streams.intake.spans.texts_in_values import answer_in, is_printed, question_in
 
 _KIND = "openinference.span.kind"
 _JSON = "application/json"
@@ -100,7 +100,13 @@ def _read_request(span: Span, value: Any) -> list[SpanMessage]:
     text = decoded(value) if value[0] == '"' else value
     # Of JSON, only a text is a prompt.
     is_text = isinstance(text, str) and (text is not value or span.attributes.get("input.mime_type") != _JSON)
-    if not is_text or not text or (text is value and value[0] in '{["') or is_hidden(text) or PYTHON_TEXT.match(text):
+    if (
+        not is_text
+        or not text
+        or (text is value and value[0] in '{["')
+        or is_hidden(text)
+        or is_printed("question", text)
+    ):
         return found
     return [said("user", text)]
 
@@ -143,7 +149,7 @@ def _read_text(span: Span, _: object) -> str:
     if first_text(span.attributes, "output.mime_type") == _JSON:
         return ""
     text = first_text(span.attributes, "output.value")
-    return "" if is_hidden(text) or PYTHON_TEXT.match(text) else text
+    return "" if is_hidden(text) or is_printed("answer", text) else text
 
 
 def _parameters(span: Span, value: object) -> Any:
