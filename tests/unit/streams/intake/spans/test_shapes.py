@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -74,7 +75,7 @@ def test_messages_without_an_end_are_choices_where_the_request_asks_for_as_many(
 
 def test_messages_of_the_standard_without_an_end_are_choices_where_the_request_asks_for_as_many() -> None:
     called = chat(2, [ASKED], [text("No."), text("No!")])
-    called.attributes["gen_ai.request.choice.count"] = 2
+    called = replace(called, attributes={**called.attributes, "gen_ai.request.choice.count": 2})
     [completed] = events_of([span(1, 0, "invoke_agent desk", AGENT), called], "invocation.completed")
 
     assert completed["final_response"]["parts"] == [{"text": "No."}]
