@@ -193,7 +193,7 @@ def _joined(asked: AskedCall, run: ToolRun | None, results: RecordedResults, ord
     failed = failed or (error is None and is_failure(value))
     in_result = error_in(value) or (value if isinstance(value, str) else "")
     if error is None and failed:
-        error = in_result or json.dumps(plain(value), ensure_ascii=False)
+        error = in_result or ("" if value is ABSENT else json.dumps(plain(value), ensure_ascii=False))
     elif error == "":
         error = in_result or (exception_type(run.span) if run is not None else "")
     place = asked.source if run is None else run.span.span_id

@@ -295,3 +295,12 @@ def test_a_call_of_the_ai_sdk_that_the_provider_ran_is_said_to_be_without_its_re
     assert next(event for event in events if event["type"] == "invocation.completed")["final_response"]["parts"] == [
         {"text": ANSWER}
     ]
+
+
+def test_a_call_that_failed_without_a_message_has_no_made_up_one() -> None:
+    failed = {"type": "file_search_call", "id": "fs", "status": "failed", "queries": ["ferry"], "results": None}
+    found = read_trace([openinference({"object": "response", "output": [failed, message(ANSWER)]})]).events
+    [returned] = [event for event in found if event["type"] == "tool.returned"]
+
+    assert returned["error"] == "the tool failed; its span tells no message"
+    assert returned["response"] is None
