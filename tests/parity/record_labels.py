@@ -1,4 +1,4 @@
-"""Records what glide-py and ppi-python compute from labels and verdicts, for `test_label_statistics.py`.
+"""Records what glide-py and ppi-python compute from labels and verdicts, for `test_prediction_powered.py`.
 
 Needs Python 3.12, in an environment of its own:
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
 from traceweir.streams.base.statistics.clustered_sample import (
     clustered_variance,
     effective_size,
     kish_size,
     session_size,
+    shows_correlation,
     weighted_mean,
 )
 from traceweir.streams.base.statistics.prediction_powered import (
@@ -73,6 +76,63 @@ def test_mean_and_variance_of_sessions_are_those_of_glide(case: dict[str, Any]) 
     assert weighted_mean(truth, weights) == pytest.approx(case["glide_clustered"]["mean"], rel=0, abs=NEAR)
     deviation = math.sqrt(clustered_variance(truth, weights, sessions))
     assert deviation == pytest.approx(case["glide_clustered"]["std"], rel=0, abs=NEAR)
+
+
+def clustered(case: dict[str, Any]) -> tuple[LabelledSample, JudgedSample, float]:
+    """Returns the samples of a recorded case, five labels or eight others of a session, and glide's share of the judge."""
+    labelled, others = parts(case)
+    labelled = replace(labelled, sessions=np.arange(len(labelled.truth)) // 5)
+    others = replace(others, sessions=1_000 + np.arange(len(others.verdicts)) // 8)
+    moved = case["glide_clustered_ppi"]["mean"] - labelled.truth.mean()
+    return labelled, others, moved / (others.verdicts.mean() - labelled.verdicts.mean())
+
+
+def of_sessions(values: Any, size: int) -> Any:
+    return values.reshape(-1, size).mean(axis=1)
+
+
+@pytest.mark.parametrize("case", RECORDED, ids=lambda case: case["name"])
+def test_the_estimate_from_means_of_sessions_is_that_of_glide(case: dict[str, Any]) -> None:
+    """glide takes a session's mean as one value. It does not hold its share of the judge to 1, so one of the cases has 1.2."""
+    labelled, others, share = clustered(case)
+    means = LabelledSample(
+        of_sessions(labelled.truth, 5), of_sessions(labelled.verdicts, 5), np.ones(20), np.arange(20)
+    )
+    rest = JudgedSample(of_sessions(others.verdicts, 8), np.ones(50), 20 + np.arange(50))
+    found = powered(means, rest, imagined=0)
+    assert found.share == pytest.approx(min(1, share), rel=0, abs=NEAR)
+    found = powered_at(share, means, rest, imagined=0)
+    assert found.value == pytest.approx(case["glide_clustered_ppi"]["mean"], rel=0, abs=NEAR)
+    assert math.sqrt(found.variance) == pytest.approx(case["glide_clustered_ppi"]["std"], rel=0, abs=NEAR)
+
+
+@pytest.mark.parametrize("case", RECORDED, ids=lambda case: case["name"])
+def test_the_estimate_from_all_labels_of_sessions_is_that_of_glide_with_a_wider_interval(case: dict[str, Any]) -> None:
+    """With glide's share of the judge the estimate is equal, and so is the variance by sums of sessions.
+
+    The variance of `powered_at` is that one times (t / z)^2, with Student's t for the number of sessions; it is held
+    between those of independent labels and of one label a session, which is also taken for sessions with few failures.
+    """
+    labelled, others, share = clustered(case)
+    found = powered_at(share, labelled, others, imagined=0)
+    assert found.value == pytest.approx(case["glide_clustered_ppi"]["mean"], rel=0, abs=NEAR)
+    expected = 0.0
+    summed = 0.0
+    samples = (
+        (labelled.truth - share * labelled.verdicts, labelled.truth, labelled.sessions, 20),
+        (share * others.verdicts, others.verdicts, others.sessions - 1_000, 50),
+    )
+    for values, shown, sessions, count in samples:
+        weights = np.ones(len(values))
+        by_sums = clustered_variance(values, weights, sessions)
+        summed += by_sums
+        alone = float(np.var(values, ddof=1))
+        widened = by_sums * (float(student.ppf(0.975, count - 1)) / Z_95) ** 2
+        bounds = alone / len(values), alone / count
+        known = all(shows_correlation(each, weights, sessions) for each in (values, shown))
+        expected += min(bounds[1], max(bounds[0], widened)) if known else bounds[1]
+    assert math.sqrt(summed) == pytest.approx(case["glide_clustered_ppi"]["std"], rel=0, abs=NEAR)
+    assert found.variance == pytest.approx(expected, rel=0, abs=NEAR)
 
 
 @pytest.mark.parametrize("case", RECORDED, ids=lambda case: case["name"])
