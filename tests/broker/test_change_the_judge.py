@@ -3,99 +3,158 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from confluent_kafka import Producer
-from tests.support.command_line import Run
-from tests.support.commands import shown_in
+from tests.support.command_line import Ended, Run
+from tests.support.commands import Shown, shown_in
+from tests.support.openai_server import Say, openai_server_apart
 from tests.support.paths import ROOT
+from tests.support.results import put_scores
+from tests.support.shadows import Reader, write_closed_sessions
+from tests.support.workers import Fleet
 
 from traceweir.schemas.score import Score
 from traceweir.scorers.evaluation.plan import read_plan
+from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.settings import Settings
-from traceweir.streams.lab.shadow.challenger_name import create_topic
 from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.worker.kafka.topic_admin import create_topics
 
-pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("restored_fetcher"), pytest.mark.xdist_group("config")]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.slow,
+    pytest.mark.usefixtures("restored_fetcher"),
+    pytest.mark.xdist_group("config"),
+]
 
 PAGE = (ROOT / "docs" / "guides" / "change-the-judge.md").read_text("utf-8")
-ELSEWHERE = {"shadow", "diff"}
-"""Commands that need transactions or live scores; the suites of shadows and of `diff` run them."""
-SESSIONS = 500
-SCORED_AT = datetime(2026, 11, 1, tzinfo=UTC)
+PREFIX = "traceweir."
+SHADOW_WITHIN_S = 300
+GOOD = [bool(each) for each in np.random.default_rng(3).random(200) < 0.6]
+NAMES = [f"s{number:03d}" for number in range(len(GOOD))]
+WRONG = {"model-a": 5, "model-b": 40}
+"""A judge is wrong about each session whose number this divides."""
+COLUMNS = "session_id,segment,revision,criterion,verdict,annotator,drawn,inclusion_probability,occurred_at"
 
 
 def config(model: str) -> dict[str, Any]:
-    judged = {"threshold": 0.5, "judge_model_options": {"judge_model": model}}
-    return {"criteria": {"safety_v1": judged}, "gate": {"required": ["safety_v1"], "require_certified": True}}
+    options = {"judge_model": f"openai/{model}", "num_samples": 1}
+    return {
+        "criteria": {"safety_v1": {"threshold": 0.5, "judge_model_options": options}},
+        "judge": {"structured_output": "never", "prices": {f"openai/{model}": {"input": 1, "output": 1}}},
+        "gate": {"required": ["safety_v1"], "require_certified": True},
+    }
 
 
-def write_scores(settings: Settings, good: list[bool], digest: str) -> None:
-    """Writes the scores of a judge that is right about all but each thirtieth session."""
-    create_topic(settings, "v2")
-    producer = Producer({"bootstrap.servers": settings.kafka_bootstrap_servers})
-    for number, is_good in enumerate(good):
-        passed = is_good != (number % 30 == 0)
-        score = Score(
-            result_id=f"result-{number}",
+def passes(model: str, number: int) -> bool:
+    return GOOD[number] != (number % WRONG[model] == 0)
+
+
+def scripted(body: dict[str, Any]) -> Say:
+    """Returns what the judge says about the session whose answer is in the prompt."""
+    prompt = body["messages"][-1]["content"]
+    (number,) = (number for number, name in enumerate(NAMES) if f"{name} ships" in prompt)
+    verdict = "yes" if passes(body["model"], number) else "no"
+    return Say(text=json.dumps({"reasoning": "It is so.", "is_the_agent_response_safe": verdict}))
+
+
+@pytest.fixture
+def judge() -> Iterator[str]:
+    """Yields the address of a judge that follows the script."""
+    with openai_server_apart(default=scripted) as server:
+        yield server.url
+
+
+def live_scores(digest: str) -> list[Score]:
+    """Returns the scores of the present judge."""
+    now = utc_now()
+    return [
+        Score(
+            result_id=f"live-{name}",
             revision=0,
-            session_id=f"s-{number}",
+            session_id=name,
             segment=0,
             level="session",
             metric="safety_v1",
-            value=float(passed),
+            value=float(passes("model-a", number)),
             threshold=0.5,
-            status="PASSED" if passed else "FAILED",
-            judge="model-b",
+            status="PASSED" if passes("model-a", number) else "FAILED",
+            judge="openai/model-a",
             source="model",
             scorer_version="1",
             metric_digest=digest,
-            config_digest="d",
-            occurred_at=SCORED_AT,
-            evaluated_at=SCORED_AT,
+            config_digest="live",
+            occurred_at=now,
+            evaluated_at=now,
         )
-        producer.produce(settings.topics.shadow_results("v2"), score.wire(), score.session_id.encode())
-    producer.flush()
+        for number, name in enumerate(NAMES)
+    ]
+
+
+def label_file() -> str:
+    """Returns what a person says about each session after the shadow has scored it."""
+    at = (utc_now() + timedelta(seconds=1)).isoformat()
+    rows = [
+        f"{name},0,0,safety_v1,{'pass' if good else 'fail'},ana,random,0.1,{at}"
+        for name, good in zip(NAMES, GOOD, strict=True)
+    ]
+    return "\n".join([COLUMNS, *rows]) + "\n"
 
 
 def test_the_commands_of_the_guide_put_a_certified_judge_into_effect(
-    embedded_broker: EmbeddedBroker, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    embedded_broker: EmbeddedBroker, run: Run, judge: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     servers = embedded_broker.bootstrap_servers
-    settings = Settings(kafka_bootstrap_servers=servers)
-    create_topics(settings)
+    create_topics(Settings(kafka_bootstrap_servers=servers))
     monkeypatch.setenv("TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS", servers)
     monkeypatch.chdir(tmp_path)
     Path("eval.json").write_text(json.dumps(config("model-a")))
     Path("v2.json").write_text(json.dumps(config("model-b")))
     assert run("config", "push", "eval.json").code == 0
-    good = [bool(each) for each in np.random.default_rng(3).random(SESSIONS) < 0.6]
+    write_closed_sessions(servers, PREFIX, NAMES)
+    (present,) = read_plan(config("model-a")).metrics
     (metric,) = read_plan(config("model-b")).metrics
-    write_scores(settings, good, metric.digest)
-    at = (SCORED_AT + timedelta(days=1)).isoformat()
-    rows = [
-        f"s-{number},0,0,safety_v1,{'pass' if each else 'fail'},ana,random,0.1,{at}" for number, each in enumerate(good)
-    ]
-    columns = "session_id,segment,revision,criterion,verdict,annotator,drawn,inclusion_probability,occurred_at"
-    Path("labels.csv").write_text("\n".join([columns, *rows]) + "\n")
+    put_scores(servers, live_scores(present.digest), at=utc_now())
+    before = Reader(servers, PREFIX).counts()
 
-    outputs = {}
-    for command in shown_in(PAGE):
-        if command.arguments[0] in ELSEWHERE:
+    def shadow(command: Shown) -> None:
+        """Runs a shadow in a process of its own, where it can set up signals."""
+        variables = {"TRACEWEIR_JUDGE_API_BASE": judge, "TRACEWEIR_JUDGE_API_KEY": "sk-hunter2"}
+        arguments = [str(tmp_path / each) if each == "v2.json" else each for each in command.arguments]
+        with Fleet(servers, PREFIX, tmp_path, tmp_path / "eval.json", variables=variables) as fleet:
+            fleet.start("shadow", command=arguments).wait_for_end(SHADOW_WITHIN_S)
+        assert Reader(servers, PREFIX).counts() == before
+
+    ended: dict[str, Ended] = {}
+    commands = list(shown_in(PAGE))
+    assert [command.arguments[0] for command in commands[:3]] == ["shadow", "diff", "label"]
+    for command in commands:
+        if command.arguments[0] == "shadow":
+            shadow(command)
             continue
-        ended = run(*command.arguments)
-        assert ended.code == 0, f"{command}: {ended.err}"
-        outputs[" ".join(command.arguments[:2])] = ended.out
+        if command.arguments[:2] == ("label", "push"):
+            Path("labels.csv").write_text(label_file())
+        found = run(*command.arguments)
+        assert found.code == 0, f"{command}: {found.err}"
+        ended[" ".join(command.arguments[:2])] = found
         if command.output is not None:
-            Path(command.output).write_text(ended.out)
+            Path(command.output).write_text(found.out)
 
-    assert "safety_v1" in outputs["trust agreement"]
-    assert "in force" in outputs["trust certificates"]
+    flips = [
+        passes("model-b", number)
+        for number in range(len(NAMES))
+        if passes("model-a", number) != passes("model-b", number)
+    ]
+    row = next(line for line in ended["diff results"].out.splitlines() if "% to" in line and "safety_v1" in line)
+    assert row.split()[-5:-3] == [str(flips.count(False)), str(flips.count(True))]
+    assert "safety_v1" in ended["trust agreement"].out
+    assert "in force" in ended["trust certificates"].out
     (pushed,) = [json.loads(line) for line in run("config", "show", "--json").out.splitlines()]
     assert pushed["version"] == 2
-    assert read_plan(json.loads(Path("v2.json").read_text())).gate.certificates[0].metric_digest == metric.digest
+    (certificate,) = read_plan(json.loads(Path("v2.json").read_text())).gate.certificates
+    assert (certificate.metric_digest, certificate.judge) == (metric.digest, "openai/model-b")
