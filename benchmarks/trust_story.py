@@ -81,7 +81,7 @@ def scenes(seed: int = SEED) -> list[Scene]:
 
 
 def run() -> None:
-    """Prints the story as the table of docs/trust.md."""
+    """Prints the story, as docs/trust.md quotes it."""
     print("\n".join(table()))
 
 

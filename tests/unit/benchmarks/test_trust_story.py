@@ -1,10 +1,11 @@
-"""The story of the judge that becomes too lenient says what was planted, and docs/trust.md shows it."""
+"""The story of the judge that becomes too lenient says what was planted, and docs/trust.md quotes it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from benchmarks.result_tables import stored, tables_in
 from benchmarks.trust_story import Scene, scenes, table
 
 _PAGE = Path(__file__).parents[3] / "docs/trust.md"
@@ -45,9 +46,9 @@ def test_labels_of_before_the_drift_state_a_wrong_rate_and_say_what_they_assume(
     assert "assumes that the judge errs as it did" in stated.sentence
 
 
-def test_the_page_shows_the_printed_story() -> None:
-    page = " ".join(_PAGE.read_text().split())
+def test_the_file_has_the_printed_story_and_the_page_a_sentence_of_it() -> None:
+    printed = table()
 
-    missing = [line for line in table() if " ".join(line.split()) not in page]
-
-    assert missing == []
+    assert tables_in("\n".join(printed)) == [stored("trust-story")]
+    page = " ".join(_PAGE.read_text("utf-8").split())
+    assert [line for line in printed if line.startswith("- after: ") and " ".join(line.split()) in page]
