@@ -3,7 +3,7 @@
     python -m benchmarks.recorded FILE [--embedder NAME]
 
 FILE contains chat transcripts (`traj` or `messages`) with `reward`, `task_id`, and under `info.task` the expected
-`actions` and `outputs`, as tau-bench writes them. The tables are Markdown, as in docs/recorded-sessions.md.
+`actions` and `outputs`, as tau-bench writes them. The tables are Markdown; `benchmarks.result_tables` keeps them.
 """
 
 from __future__ import annotations

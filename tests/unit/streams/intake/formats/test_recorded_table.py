@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from benchmarks import recorded
+from benchmarks.result_tables import stored, tables_in
 from tests.support.paths import ROOT
 from tests.support.recorded import recorded_sessions
 
@@ -150,9 +150,10 @@ def test_without_a_file_the_benchmark_names_the_variable_to_set(
     assert capsys.readouterr().out.startswith(f"recorded: skipped; set {recorded.VARIABLE}")
 
 
-def test_the_documentation_contains_the_printed_table() -> None:
+def test_the_files_have_the_printed_tables() -> None:
     file, page = recorded_sessions(), PAGE.read_text("utf-8")
     if hashlib.sha256(file.read_bytes()).hexdigest() not in page:
         pytest.skip(f"the page is about another file than {recorded.VARIABLE} names")
-    [shown] = re.findall(r"<!-- tables: begin -->\n\n(.*?)\n<!-- tables: end -->", page, re.DOTALL)
-    assert shown == recorded.tables(file)
+    *metrics, rates = tables_in(recorded.tables(file))
+    assert [row for table in metrics for row in table.rows] == stored("recorded-sessions").rows
+    assert rates == stored("recorded-rates")
