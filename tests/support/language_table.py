@@ -1,4 +1,4 @@
-"""Computes the tables of docs/languages.md: the values of metrics that compare words, by language."""
+"""Computes the tables of docs/languages.md and of its files: the values of metrics that compare words, by language."""
 
 from __future__ import annotations
 
