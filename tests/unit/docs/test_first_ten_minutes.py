@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -36,10 +37,12 @@ def test_the_commands_of_the_page_show_what_the_page_shows(
             (tmp_path / step["file"]).write_text(step["text"], "utf-8")
             continue
         name, *arguments = shlex.split(step["command"])
+        if name == "sed":
+            subprocess.run([name, *arguments], check=True)
         if name == "traceweir":  # `make demo` is tested where the demo is
             ended = run(*arguments)
             shown.append((step["command"], lines(step["output"])))
             seen.append((step["command"], lines(ended.out + ended.err)))
 
-    assert len(shown) == 7
+    assert len(shown) == 4
     assert seen == shown
