@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from traceweir.streams.cli.main import main
 from traceweir.streams.intake.formats.openai_chat import transcript_events
 from traceweir.streams.intake.formats.registry import BUILT_IN, GROUP
 
+EXAMPLE = ROOT / "examples" / "formats"
 GUIDE = (ROOT / "docs" / "guides" / "add-an-input-format.md").read_text("utf-8")
 
 
@@ -52,19 +55,12 @@ def test_the_transcript_of_the_page_has_the_events_and_steps_that_the_page_shows
 
 @pytest.fixture
 def guide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The files of the guide in the current folder, and its formats installed; each message by its command."""
-    (entry_points,) = blocks(GUIDE, "toml")
-    group, *offers = entry_points.splitlines()
-    places = dict(re.findall(r'^(.+) = "(.+)"$', "\n".join(offers), re.MULTILINE))
-    for place, code in zip(places.values(), blocks(GUIDE, "python"), strict=True):
-        (tmp_path / f"{place.partition(':')[0]}.py").write_text(code)
-    for name, language in (("answers.csv", "csv"), ("tickets.json", "json")):
-        (tmp_path / name).write_text("".join(blocks(GUIDE, language)))
-    (tmp_path / "eval.json").write_text('{"criteria": {"latency": {}}}')
+    """The files of the example in the current folder, and its formats installed; each message of the guide by its command."""
+    shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
+    offered = tomllib.loads((EXAMPLE / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"][GROUP]
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    install(tmp_path, "formats-of-the-guide", places, GROUP)
-    assert group == f'[project.entry-points."{GROUP}"]'
+    install(tmp_path, "formats-of-the-guide", offered, GROUP)
     # No blocks of bash: the commands parse only where the formats are installed.
     return dict(zip((each.strip() for each in blocks(GUIDE, "sh")), blocks(GUIDE, "text"), strict=True))
 

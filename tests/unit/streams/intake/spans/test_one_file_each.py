@@ -18,7 +18,7 @@ from traceweir.streams.intake import spans
 from traceweir.streams.intake.spans import conventions
 from traceweir.streams.intake.spans.conventions import CONVENTIONS, STANDARD_FIRST
 from traceweir.streams.intake.spans.conventions.convention import Convention
-from traceweir.streams.intake.spans.conventions.source import Source, SourceTable
+from traceweir.streams.intake.spans.conventions.source import Source
 from traceweir.streams.intake.spans.kinds import kind_of
 
 INTERFACE = {"convention", "seen", "source"}
@@ -41,7 +41,6 @@ EXAMPLES = {
 NAMES = sorted(module.name for module in pkgutil.iter_modules(conventions.__path__) if module.name not in INTERFACE)
 DOCS = Path(__file__).parents[5] / "docs"
 DOCUMENTED = DOCS / "opentelemetry.md"
-GUIDE = DOCS / "guides" / "add-a-convention.md"
 
 
 def keys_of(convention: Convention) -> Iterator[str]:
@@ -71,12 +70,12 @@ def test_an_attribute_that_has_a_constant_is_not_written_a_second_time(name: str
 
 
 def documented() -> set[str]:
-    """Returns the names of conventions on the page: those of the rows of its table, and of the list below the table."""
+    """Returns the names of conventions on the page: those of the list of switches, and of the sentence below it."""
     section = DOCUMENTED.read_text("utf-8").partition("\n## Conventions\n")[2].partition("\n## ")[0]
-    _, *rows = re.findall(r"^\| ([^|]+) \|", section, re.MULTILINE)
-    listed = re.split(", | and ", section.partition("is known of ")[2].partition(".\n")[0].replace("\n", " "))
+    rows = re.findall(r"^- ([^:]+):", section, re.MULTILINE)
+    listed = re.split(", | and ", " ".join(section.partition("is known of ")[2].partition(".\n")[0].split()))
     names = [each.name for each in CONVENTIONS]
-    # A row says more than a name: "GenAI, current".
+    # An entry says more than a name: "GenAI, current".
     of_rows = (next((name for name in names if re.match(rf"{re.escape(name)}\b", row)), row) for row in rows)
     return {*of_rows, *listed}
 
@@ -85,7 +84,7 @@ def test_names_are_different_and_documented() -> None:
     names = [each.name for each in CONVENTIONS]
     assert sorted(set(names)) == sorted(names)
     assert len(names) == len(NAMES)
-    assert documented() == set(names), f"{DOCUMENTED.name}: a row of the table of conventions, or the list below it"
+    assert documented() == set(names), f"{DOCUMENTED.name}: the list of switches, or the sentence below it"
 
 
 def test_the_standard_recognises_last_and_tells_values_first() -> None:
@@ -148,21 +147,3 @@ def test_the_reader_names_no_library(path: Path) -> None:
 )
 def test_a_library_is_recognised_in_code_by_each_word_of_its_name_and_by_its_scope(text: str, found: set[str]) -> None:
     assert libraries_in(text) == found
-
-
-def test_the_convention_of_the_guide_reads_spans_of_its_own() -> None:
-    block = GUIDE.read_text("utf-8").partition('"""Acme')[2].partition("```")[0]
-    found: dict[str, Convention] = {}
-    exec(compile(f'"""Acme{block}', "acme.py", "exec"), found)
-    acme = found["ACME"]
-    told = {"acme.input": '{"messages": [{"role": "user", "content": "Who?"}]}', "acme.output": '{"answer": "I."}'}
-    run = span(1, 0, "run", {"acme.kind": "run", **told})
-    assert acme.kind is not None
-    assert acme.kind(run) == "agent"
-    assert acme.kind(span(2, 1, "other", {})) is None
-    assert list(SourceTable(acme.questions).read_all(run)) == ["Who?"]
-    assert list(SourceTable(acme.answers).read_all(run)) == ["I."]
-    assert [message.text for message in next(SourceTable(acme.inputs).read_all(run))] == ["Who?"]
-    assert list(SourceTable(acme.results).read_all(run)) == [{"answer": "I."}]
-    assert acme.switches[0].applies({"acme.kind"}, set())
-    assert not acme.switches[0].applies({"gen_ai.system"}, {"acme"})
