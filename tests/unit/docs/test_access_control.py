@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict
 from inspect import getmembers, isfunction
 from pathlib import Path
@@ -97,7 +96,12 @@ def test_only_the_network_is_redacted_and_only_exporters_and_verdicts_on_anchors
 @pytest.mark.parametrize("stages", [*((stage,) for stage in ALL_STAGES), STAGES, ALL_STAGES])
 def test_groups_and_transactional_ids_are_those_of_the_application(stages: tuple[StageName, ...]) -> None:
     application = application_id(Settings.model_fields["topic_prefix"].default, stages)
-    clients = {client: (group, identifier) for client, group, identifier in table("Groups and transactional ids")}
-    client = "the default stages" if stages == STAGES else f"--stages {','.join(stages)}"
-    assert clients[f"worker with {client}"] == (application, f"prefixed {application}-")
-    assert re.search(re.escape(changelog(application)), PAGE)
+    (named,) = [
+        (group, identifier) for client, group, identifier in table("Groups and transactional ids") if client == "worker"
+    ]
+    default = application_id(DEFAULT_PREFIX, STAGES)
+    rule = f"{DEFAULT_PREFIX} and its stages with - between; by default {default}"
+    assert named == (rule, "prefixed with the group and -")
+    assert application == DEFAULT_PREFIX + "-".join(stages)
+    assert changelog(application) == f"{application}-state-changelog"
+    assert changelog(default) in PAGE
