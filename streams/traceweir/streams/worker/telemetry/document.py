@@ -36,8 +36,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _entry(each: Instrument) -> str:
-    of = ", ".join([each.kind, *(f"`{name}`" for name in each.attributes)])
-    text = f"- `{each.prometheus_name}` ({of}): {each.meaning}"
+    of = ", ".join([*(["histogram"] if each.kind == "histogram" else []), *(f"`{name}`" for name in each.attributes)])
+    text = f"- `{each.prometheus_name}`{f' ({of})' if of else ''}: {each.meaning}"
     lines = textwrap.wrap(text, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
     return "\n".join(lines) + "\n"
 
