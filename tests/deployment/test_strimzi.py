@@ -15,7 +15,7 @@ from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.topics import ALL_STAGES, STAGES, CleanupPolicy, StageName, application_id, changelog
 from traceweir.streams.worker.kafka.topic_options import options_at_creation
 
-ROW = re.compile(r"\| `([a-z._-]+)` \| ([a-z, ]+) \| ([a-z, ]+) \| (?:raw|redacted|offsets|ids) \|")
+ROW = re.compile(r"^\| `([a-z._-]+)` \| ([a-z, ]+) \| ([a-z, ]+) \|$", re.MULTILINE)
 TABLE = {
     name: (set(writers.split(", ")), set(readers.split(", ")))
     for name, writers, readers in ROW.findall((ROOT / "docs" / "access-control.md").read_text("utf-8"))
