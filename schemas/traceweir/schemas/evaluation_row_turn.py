@@ -9,12 +9,11 @@ from pydantic import JsonValue
 
 from traceweir.schemas.dimensions import UNKNOWN, Dimensions, invocation_dimensions, usable_dimensions
 from traceweir.schemas.evaluation_row import Chunk, EvaluationRow, Expectations
-from traceweir.schemas.figures import counted
 from traceweir.schemas.finish_reasons import finish_in, not_whole
 from traceweir.schemas.invocation import Content, IntermediateData, Invocation, RetrievedChunk
 from traceweir.schemas.mlflow_tokens import response_token_usage
 from traceweir.schemas.mlflow_trace import MlflowTrace, read_mlflow_trace
-from traceweir.schemas.part_kinds import not_text
+from traceweir.schemas.part_kinds import not_text, unread_choices
 from traceweir.schemas.reference import Reference
 from traceweir.schemas.result_parts import data_url_kind
 from traceweir.schemas.row_texts import chat_request, read_request, read_response, response_text
@@ -68,7 +67,7 @@ def _invocation(row: EvaluationRow, trace: MlflowTrace) -> Invocation:
     choices = said.get("choices") if isinstance(said, dict) else None
     further = len(choices) - 1 if isinstance(choices, list) else 0
     if further > 0 and answer is not None:
-        unread.append(f"{counted(further, 'further choice')} of the model {'was' if further == 1 else 'were'} not read")
+        unread.append(unread_choices(further))
     latency = trace.latency_seconds
     if latency is None and row.execution_time_ms is not None:
         latency = row.execution_time_ms / 1000

@@ -68,6 +68,8 @@ def request_text(request: JsonValue) -> str | None:
     ('What is RAG?', 'Q')
     >>> request_text({"city": "Oslo", "days": 3}) is None, request_text({"user_id": "u-1"}) is None
     (True, True)
+    >>> request_text({"answer": "In Oslo."}) is None, request_text([{"role": "system", "content": "Be kind."}]) is None
+    (True, True)
     """
     return read_request(request).text
 
@@ -88,7 +90,7 @@ def read_request(request: JsonValue, depth: int = 0) -> ReadText:
         case list():
             return ReadText(_joined(_texts(request)), content=request)
         case dict() if depth < _MAX_DEPTH:
-            return _read_object(request, _QUESTIONS, lambda inner: read_request(inner, depth + 1))
+            return _read_object(request, _QUESTIONS, _NO_QUESTIONS, lambda inner: read_request(inner, depth + 1))
     return _NOTHING
 
 
@@ -145,6 +147,13 @@ _QUESTIONS = (
 """Usual names of the value that is the question, the surest first."""
 _ANSWERS = ("answer", "response", "output", "result", "completion", "generated_text", "text", "message", "outputs")
 """Usual names of the value that is the answer, the surest first."""
+_OF_OTHERS = frozenset(("context", "contexts", "documents", "retrieved_context", "reference", "ground_truth"))
+_NO_QUESTIONS = frozenset(_ANSWERS) - frozenset(_QUESTIONS) | _OF_OTHERS
+_NO_ANSWERS = frozenset(_QUESTIONS) - frozenset(_ANSWERS) | _OF_OTHERS
+"""Usual names of what is something else, also if it is the only value."""
+_OF_AGENT = frozenset(("assistant", "ai", "model", "tool", "function", "system", "developer"))
+_OF_ASKING = frozenset(("user", "human", "tool", "function", "system", "developer"))
+"""The roles of messages that are no question, and no answer."""
 _NO_TEXTS = ("id", "error", "status", "finish_reason", "model", "object", "usage", "type")
 """Names, or ends of names, of values that are never the question or the answer, though they can stand alone."""
 CALL_PARTS = frozenset(
@@ -159,13 +168,17 @@ _MAX_DEPTH = 16
 """Objects in objects beyond which nothing is read."""
 
 
-def _read_object(found: JsonObject, names: Sequence[str], read: Callable[[JsonValue], ReadText]) -> ReadText:
-    """Returns the text of a value with a usual name, or of the only value."""
+def _read_object(
+    found: JsonObject, names: Sequence[str], others: Collection[str], read: Callable[[JsonValue], ReadText]
+) -> ReadText:
+    """Returns the text of a value with a usual name, or of the only value, whose name is none of `others`."""
     for name in ("messages", "contents"):
         messages = found.get(name)
         if isinstance(messages, list) and messages:
             return _messages_text(messages).below(found, name)
     if "role" in found and (content := found.get("content", found.get("parts"))) is not None:
+        if _is_of(found, _OF_AGENT):
+            return _NOTHING
         return ReadText(_content_text(content), content=content).below(found, *_OF_MESSAGE)
     for name in names:
         if (inner := read(found.get(name))).text is not None:
@@ -173,14 +186,22 @@ def _read_object(found: JsonObject, names: Sequence[str], read: Callable[[JsonVa
     ((name, only),) = found.items() if len(found) == 1 else (("", None),)
     # A number alone can be any setting.
     may_be_text = isinstance(only, str | list | dict) and not name.lower().endswith(_NO_TEXTS)
-    return read(only).below(found, name) if may_be_text and name not in names else _NOTHING
+    is_known = name in names or name.lower() in others or name.lower().startswith("expected")
+    return read(only).below(found, name) if may_be_text and not is_known else _NOTHING
 
 
 def _messages_text(messages: Sequence[JsonValue]) -> ReadText:
+    if all(_is_of(message, _OF_AGENT) for message in messages):
+        return _NOTHING
     contents = [_content_of(message) for message in messages]
     if len(contents) > 1 and all(isinstance(content, str) for content in contents):
         return ReadText(json.dumps(messages, ensure_ascii=False))
-    return ReadText(_content_text(contents[-1]), content=contents[-1])
+    asked = next(_content_of(message) for message in reversed(messages) if not _is_of(message, _OF_AGENT))
+    return ReadText(_content_text(asked), content=asked)
+
+
+def _is_of(message: JsonValue, roles: Collection[str]) -> bool:
+    return isinstance(message, dict) and message.get("role") in roles
 
 
 def _content_of(message: JsonValue) -> JsonValue:
@@ -189,12 +210,15 @@ def _content_of(message: JsonValue) -> JsonValue:
 
 def _read_response_object(response: JsonObject, depth: int) -> ReadText:
     content = response.get("content", response.get("parts"))
+    if content is not None and _is_of(response, _OF_ASKING):
+        return _NOTHING
     if content is not None:
         return _answer(content).below(response, *_OF_MESSAGE)
     messages = response.get("messages")
     last = messages[-1] if isinstance(messages, list) and messages else None
     if (content := _content_of(last)) is not None:
-        return _answer(content).below(response, "messages")
+        answer = _NOTHING if _is_of(last, _OF_ASKING) else _answer(content)
+        return answer.below(response, "messages")
     for name, inner in (("choices", "message"), ("choices", "delta"), ("candidates", "content")):
         choice = _first(response.get(name))
         content = _content_of(choice.get(inner)) if isinstance(choice, dict) else None
@@ -202,7 +226,7 @@ def _read_response_object(response: JsonObject, depth: int) -> ReadText:
             return _answer(content).below(response, name)
     if (text := responses_api_text(response)) is not None:
         return ReadText(text).below(response, "output")
-    return _read_object(response, _ANSWERS, lambda inner: read_response(inner, depth + 1))
+    return _read_object(response, _ANSWERS, _NO_ANSWERS, lambda inner: read_response(inner, depth + 1))
 
 
 def _read_list(pieces: list[JsonValue], depth: int) -> ReadText:

@@ -412,6 +412,46 @@ def test_an_invocation_completed_before_its_start_has_no_latency() -> None:
     assert found.invocation.latency_seconds is None
 
 
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"answer": "In Oslo."},
+        {"outputs": "In Oslo."},
+        {"context": "Oslo lies in Norway."},
+        {"expected_answer": "In Oslo."},
+        {"role": "assistant", "content": "In Oslo."},
+        {"messages": [{"role": "system", "content": "Be kind."}]},
+        [{"role": "assistant", "content": "In Oslo."}],
+    ],
+)
+def test_what_is_of_the_agent_or_of_the_reference_is_no_question(request_: Any) -> None:
+    assert request_text(request_) is None
+
+
+def test_the_question_before_calls_and_results_is_the_question() -> None:
+    asked = [
+        {"role": "user", "content": "Where?"},
+        {"role": "assistant", "content": None, "tool_calls": []},
+        {"role": "tool", "content": "Oslo"},
+    ]
+    assert request_text({"messages": asked}) == "Where?"
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        {"query": "Where?"},
+        {"input": "Where?"},
+        {"context": "Oslo lies in Norway."},
+        {"role": "user", "content": "Thanks."},
+        {"messages": [{"role": "assistant", "content": "In Oslo."}, {"role": "user", "content": "Thanks."}]},
+        {"messages": [{"role": "tool", "content": "Oslo"}]},
+    ],
+)
+def test_what_is_of_the_user_or_of_a_tool_is_no_answer(response: Any) -> None:
+    assert response_text(response) is None
+
+
 @pytest.mark.parametrize("text_of", [request_text, response_text])
 def test_an_object_in_many_objects_is_no_text_and_ends_no_run(text_of: Any) -> None:
     nested: Any = "q"

@@ -37,7 +37,7 @@ def transcript_of_run(
     answer = response_text(output)
     said: list[JsonValue] = []
     if output is not None:
-        said = [{"role": "assistant", "content": as_text(output) if answer is None else answer}]
+        said = [{"role": "assistant", "content": [{"type": "object without an answer"}] if answer is None else answer}]
     named: JsonObject = {"session_id": name} if name else {}
     return {**named, "messages": [*asked, *steps, *said], **more}
 
@@ -47,7 +47,8 @@ def asked_messages(value: JsonValue) -> list[JsonValue]:
     if messages := messages_in(value):
         return [*messages]
     text = request_text(value)
-    return [] if value is None else [{"role": "user", "content": as_text(value) if text is None else text}]
+    unread: JsonValue = [{"type": "object without a question"}]
+    return [] if value is None else [{"role": "user", "content": unread if text is None else text}]
 
 
 def as_request(value: JsonValue) -> JsonValue:

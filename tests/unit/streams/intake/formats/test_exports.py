@@ -67,6 +67,16 @@ def test_a_trace_of_langfuse_has_its_question_its_calls_and_its_answer() -> None
     assert [each.response for each in found.tool_responses] == ['{"sky":"rain"}']
 
 
+def test_objects_without_a_question_and_an_answer_are_named_and_not_written_as_texts() -> None:
+    found = only(langfuse(MODEL, TOOL, input={"city": "Oslo", "days": 3}, output={"sky": "rain", "wind": 2}))
+
+    assert (question(found) or None, answer(found)) == (None, None)
+    assert [each for each in found.unread or () if "object" in each] == [
+        "the question is no text: 1 part of type 'object without a question'",
+        "the answer is no text: 1 part of type 'object without an answer'",
+    ]
+
+
 def test_the_calls_that_models_asked_for_count_where_langfuse_has_no_tools() -> None:
     asked = {"role": "assistant", "content": None, "tool_calls": [CALL]}
     result = {"role": "tool", "tool_call_id": "c1", "content": "rain"}
