@@ -429,7 +429,7 @@ def test_what_is_of_the_agent_or_of_the_reference_is_no_question(request_: Any) 
 
 
 def test_the_question_before_calls_and_results_is_the_question() -> None:
-    asked = [
+    asked: Any = [
         {"role": "user", "content": "Where?"},
         {"role": "assistant", "content": None, "tool_calls": []},
         {"role": "tool", "content": "Oslo"},
