@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from tests.support.command_line import Ended, Run
 
 from traceweir.streams.base.settings import Settings
@@ -80,6 +81,26 @@ def test_an_earlier_label_that_arrives_later_does_not_replace_a_later_one(label:
         file.write_text(f"session_id,criterion,verdict,annotator,occurred_at\ns,c,{verdict},ana,{at}T10:00:00Z\n")
         label("push", str(file))
     assert [each["verdict"] for each in written(label)] == ["fail"]
+
+
+def test_a_record_that_does_not_count_is_named_with_its_place_and_the_reason(
+    label: LabelCommand, embedded_broker: EmbeddedBroker
+) -> None:
+    label("add", "--session", "s", "--criterion", "c", "--annotator", "ana", "--verdict", "fail")
+    (own,) = written(label)
+    ahead = own | {"label_id": "ahead", "verdict": "pass", "occurred_at": "2999-01-01T00:00:00Z"}
+    producer = Producer({"bootstrap.servers": embedded_broker.bootstrap_servers, "log_level": 0})
+    for key, value in (("ahead", json.dumps(ahead)), ("other", json.dumps(own)), ("text", "\x1b[2J")):
+        producer.produce("traceweir.labels", value, key, 0)
+    assert producer.flush(30) == 0
+
+    listed = label("list", "--json")
+
+    assert [json.loads(line)["verdict"] for line in listed.out.splitlines()] == ["fail"]
+    assert "3 records of traceweir.labels not a label: 0/" in listed.err
+    assert "(occurred_at 2999-01-01T00:00:00+00:00 is more than 5 minutes after the record was written" in listed.err
+    assert "(the key is not the label_id" in listed.err
+    assert "\x1b" not in listed.err
 
 
 def test_hostile_text_does_not_reach_the_terminal_as_it_is(label: LabelCommand) -> None:

@@ -15,7 +15,6 @@ from traceweir.schemas.alert import Alert
 from traceweir.schemas.base import MAX_IDENTIFIER_CHARS
 from traceweir.schemas.dead_letter import DeadLetter, marked
 from traceweir.schemas.dimensions import UNKNOWN_MODEL
-from traceweir.schemas.labels import Label
 from traceweir.schemas.score import Score
 from traceweir.schemas.session import MOST_REVISIONS, MOST_SEGMENTS, ClosingReason, current
 from traceweir.schemas.text import printable
@@ -31,6 +30,7 @@ from traceweir.streams.board.store.tables import (
     Table,
     TableName,
 )
+from traceweir.streams.tools.labels.record import label_of_record
 from traceweir.streams.tools.results.reader import FoundScore
 from traceweir.streams.tools.results.table import INTEGERS, row_of
 
@@ -197,9 +197,7 @@ class RowReader:
     def _label(self, record: ConsumedRecord) -> tuple[Table, tuple[Any, ...]]:
         if record.value is None:
             return LABELS, _row(LABELS, record, _removed_label(record))
-        label = Label.model_validate_json(record.value)
-        if record.key != label.label_id.encode():
-            raise ValueError("a label has its id as key, by which the topic is compacted")
+        label = label_of_record(record.key, record.value, record.timestamp)
         subject = label.subject.__dict__
         cells = {name: subject[name] if name in subject else getattr(label, name, None) for name in LABELS.column_names}
         cells["occurred_at"] = _utc(label.occurred_at)

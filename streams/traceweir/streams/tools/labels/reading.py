@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import PurePath
 from typing import BinaryIO
 
@@ -22,10 +22,9 @@ from traceweir.streams.intake.formats.documents import InputError, name_of, read
 from traceweir.streams.intake.formats.files import base_time_of
 from traceweir.streams.intake.formats.tables import ReadCell, Row, number, row_of, text
 from traceweir.streams.tools.labels.mlflow import human_feedback, mlflow_trace_of
+from traceweir.streams.tools.labels.record import MOST_AHEAD
 from traceweir.streams.tools.labels.scale import metric_of_label, off_scale
 
-MOST_AHEAD = timedelta(minutes=5)
-"""How far the time of a label can lie ahead of this machine's clock."""
 _SUBJECT = ("session_id", "segment", "revision", "level", "invocation_id", "trace_id")
 _NUMBERS = ("segment", "revision", "value", "inclusion_probability")
 _WORDS: Mapping[str, str] = {

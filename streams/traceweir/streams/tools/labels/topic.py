@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pydantic import ValidationError
-
 from traceweir.schemas.labels import Label
 from traceweir.streams.base.settings import Settings
+from traceweir.streams.tools.labels.record import label_of_record
 from traceweir.streams.worker.kafka.bounded_reader import BoundedReader
 from traceweir.streams.worker.kafka.keyed_writer import KeyedWriter
 
@@ -24,7 +23,7 @@ class KnownLabels:
     by_id: dict[str, Label] = field(default_factory=dict)
     """The last label of each id."""
     unreadable: list[str] = field(default_factory=list)
-    """The place of each record that is no label, as `partition/offset`."""
+    """The place of each record that is no label, as `partition/offset`, and why."""
 
 
 def labels_writer(settings: Settings, again: str, answer_within_s: float = 30.0) -> KeyedWriter:
@@ -57,9 +56,9 @@ async def read_labels(settings: Settings) -> KnownLabels:
                 found.by_id.pop(key, None)
                 continue
             try:
-                label = Label.model_validate_json(record.value)
-            except ValidationError:
-                found.unreadable.append(f"{record.partition}/{record.offset}")
+                label = label_of_record(record.key, record.value, record.timestamp)
+            except ValueError as error:
+                found.unreadable.append(f"{record.partition}/{record.offset} ({error})")
             else:
                 found.by_id[label.label_id] = label
     return found

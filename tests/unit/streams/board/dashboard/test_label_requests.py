@@ -147,6 +147,9 @@ async def test_only_who_may_is_heard(
         ({"occurred_at": "9999-12-31T23:59:59-14:00"}, "is more than 5 minutes ahead of now"),
         ({"occurred_at": "0001-01-01T00:00:00+14:00"}, "occurred_at: 0001-01-01T00:00:00+14:00 is before 1970"),
         ({"verdict": None, "value": True}, "value: Input should be a valid number"),
+        ({"segment": 0, "revision": True}, "revision: Input should be a valid integer"),
+        ({"segment": False}, "segment: Input should be a valid integer"),
+        ({"drawn": "random", "inclusion_probability": True}, "inclusion_probability: Input should be a valid number"),
     ],
 )
 async def test_what_is_no_label_is_refused_with_the_rule(
@@ -175,6 +178,24 @@ async def test_a_body_that_is_no_json_object_is_refused_with_the_rule(
         headers = bearer(FEEDBACK) | {"content-type": content_type}
         answer = await client.post("/api/v1/feedback", content=body, headers=headers)
     assert (answer.status_code, taken) == (422, [])
+    assert sentence in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (b'{"session_id": "s\xff"}', "the body is no UTF-8 at byte 18: send a JSON object in UTF-8"),
+        (b"[" * 30_000, "the body has too many lists or objects in each other: send the JSON object"),
+        (b'{"note": ' * 7_000, "the body has too many lists or objects in each other: send the JSON object"),
+    ],
+)
+async def test_a_body_that_no_parser_reads_is_refused_with_the_way_out(
+    store: DuckDBStore, taken: list[Label], body: bytes, sentence: str
+) -> None:
+    async with client_of(store, taken.extend) as client:
+        headers = bearer(FEEDBACK) | {"content-type": "application/json"}
+        answer = await client.post("/api/v1/feedback", content=body, headers=headers)
+    assert (answer.status_code, taken) == (400, [])
     assert sentence in answer.json()["detail"]
 
 

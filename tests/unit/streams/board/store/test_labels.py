@@ -165,7 +165,7 @@ def test_of_two_labels_of_one_annotator_the_later_one_counts(store: Store) -> No
     score = make_score("a", METRIC, 0.9)
     store.write(scores_batch(score))
     later = label(about(score), verdict="pass", label_id="own-id", occurred_at=NOW + timedelta(hours=1))
-    send(store, later, label(about(score)))
+    send(store, later, label(about(score)), written_at=NOW + timedelta(hours=1))
     assert [(each.verdict, each.standing) for each in read(store)] == [("pass", "current"), ("fail", "replaced")]
 
 
@@ -173,7 +173,8 @@ def test_a_label_that_names_no_segment_is_replaced_by_a_later_one_of_the_only_se
     score = make_score("a", METRIC, 0.9)
     store.write(scores_batch(score))
     unknown = about(score).model_copy(update={"segment": None})
-    send(store, label(unknown, verdict="pass"), label(about(score), occurred_at=NOW + timedelta(hours=1)))
+    later = label(about(score), occurred_at=NOW + timedelta(hours=1))
+    send(store, label(unknown, verdict="pass"), later, written_at=NOW + timedelta(hours=1))
     assert [(each.verdict, each.standing) for each in read(store)] == [("fail", "current"), ("pass", "replaced")]
 
 
@@ -239,6 +240,19 @@ def test_a_record_that_is_no_label_is_counted_and_costs_no_other(store: Store) -
     assert batch.unreadable == {"labels": 2}
     store.write(batch)
     assert len(read(store)) == 1
+
+
+def test_a_label_that_another_program_dates_into_the_future_does_not_stay_the_latest(store: Store) -> None:
+    score = make_score("a", METRIC, 0.9)
+    store.write(scores_batch(score))
+    own = label(about(score))
+    ahead = label(about(score), verdict="pass", label_id="forged", occurred_at=NOW + timedelta(minutes=6))
+    near = label(about(score), verdict="pass", label_id="near", occurred_at=NOW + timedelta(minutes=5))
+    send(store, own, ahead)
+    assert [(each.verdict, each.standing) for each in read(store)] == [("fail", "current")]
+    assert store.query("SELECT n FROM unreadable_records WHERE topic = 'labels'") == [{"n": 1}]
+    send(store, near, offset=2)
+    assert [(each.verdict, each.standing) for each in read(store)] == [("pass", "current"), ("fail", "replaced")]
 
 
 def test_labels_are_read_by_criterion_session_and_kind(store: Store) -> None:

@@ -162,7 +162,7 @@ def test_much_feedback_of_users_leaves_no_review_out(store: Store, monkeypatch: 
         label_id="review", subject=about, criterion=METRIC, verdict="pass", annotator="ana", kind="review",
         drawn="random", inclusion_probability=0.5, occurred_at=NOW,
     )  # fmt: skip
-    later = {"kind": "user", "drawn": "none", "inclusion_probability": None, "occurred_at": NOW + timedelta(hours=1)}
+    later = {"kind": "user", "drawn": "none", "inclusion_probability": None, "occurred_at": NOW + timedelta(minutes=1)}
     thumbs = [review.model_copy(update={**later, "label_id": f"thumb-{number}"}) for number in range(3)]
     records = [FakeRecord(each.wire(), at, each.label_id.encode()) for at, each in enumerate((review, *thumbs))]
     store.write(batch_of("labels", *records))

@@ -65,6 +65,8 @@ async def _refuse(request: Request, error: Exception) -> Response:
             headers = dict(error.headers or {})
             if "Allow" in headers:
                 headers["Allow"] = ", ".join(_methods_of(request, headers["Allow"]))
+            if isinstance(error.__cause__, UnicodeDecodeError | RecursionError):
+                return problem_answer(request.url.path, error.status_code, _unread(error.__cause__))
             is_unknown = error.status_code == HTTPStatus.NOT_FOUND and error.detail == HTTPStatus.NOT_FOUND.phrase
             sentence = f"there is no address {request.url.path}" if is_unknown else str(error.detail)
             return problem_answer(request.url.path, error.status_code, sentence, headers)
@@ -77,6 +79,13 @@ async def _refuse(request: Request, error: Exception) -> Response:
     return problem_answer(
         request.url.path, 500, f"the dashboard failed with {type(error).__name__}; its log says where"
     )
+
+
+def _unread(cause: UnicodeDecodeError | RecursionError) -> str:
+    """Returns why a body cannot be parsed at all, with the way out."""
+    if isinstance(cause, UnicodeDecodeError):
+        return f"the body is no UTF-8 at byte {cause.start + 1:,}: send a JSON object in UTF-8"
+    return "the body has too many lists or objects in each other: send the JSON object that the documentation shows"
 
 
 def _problem_of(found: Mapping[str, Any]) -> str:

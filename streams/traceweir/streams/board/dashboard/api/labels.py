@@ -29,7 +29,7 @@ SCALE_OF_DAYS = timedelta(days=30)
 """The age of scores whose config says on which scale a label must be."""
 _Id = Annotated[str | None, Field(min_length=1, max_length=1_024)]
 _Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
-_Number = Annotated[int | None, Field(ge=0, le=2**31)]
+_Number = Annotated[int | None, Field(strict=True, ge=0, le=2**31)]
 
 
 class FeedbackRequest(BaseModel):
@@ -61,7 +61,7 @@ class LabelRequest(FeedbackRequest):
     revision: Annotated[_Number, Field(description="The revision that was seen.")] = None
     kind: LabelKind = "review"
     drawn: Drawn = "none"
-    inclusion_probability: Annotated[float | None, Field(gt=0, le=1)] = None
+    inclusion_probability: Annotated[float | None, Field(strict=True, gt=0, le=1)] = None
 
 
 class LabelTaken(BaseModel):

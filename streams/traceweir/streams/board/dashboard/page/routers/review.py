@@ -58,6 +58,8 @@ router = APIRouter()
 
 STRATA = ("random", "flagged")
 _KEPT = ("metric", "share", "annotator")
+_WHOLE = ("segment", "revision")
+_MOST_DIGITS = 10
 _NO_RIGHT = (
     "This token can read and not label. Log in with TRACEWEIR_DASHBOARD_LABEL_TOKEN, which whoever runs the dashboard has, "
     "or with another token that may label: remove the cookies of this page, load it again, and enter the token."
@@ -159,7 +161,7 @@ def give_label(
     criterion = filters.selection.metric
     if criterion is None:
         raise FilterError("metric is missing in the address of the page: choose a criterion")
-    subject = {name: values[0] for name, values in parse_qs(about).items()}
+    subject = {name: _whole(values[0]) if name in _WHOLE else values[0] for name, values in parse_qs(about).items()}
     drawn = one_of(parameters, "stratum", STRATA) or STRATA[0]
     share = _share(parameters)
     if verdict in ("pass", "fail") and _scale(dashboard, filters) != VERDICTS:
@@ -314,6 +316,11 @@ def _place(dashboard: Dashboard, address: str) -> tuple[dict[str, str], Filters]
 
 def _back(parameters: Mapping[str, str]) -> Response:
     return RedirectResponse(f"/review?{urlencode(parameters)}", 303)
+
+
+def _whole(text: str) -> int | str:
+    """Returns the number that a form has as text; any other text is left to the check of the label."""
+    return int(text) if text.isdecimal() and text.isascii() and len(text) <= _MOST_DIGITS else text
 
 
 def _share(parameters: Mapping[str, str]) -> float:
