@@ -199,21 +199,28 @@ def _more(
     number = len(known.truth)
     if found is not None and (found.high - found.low) / 2 <= half_width:
         return 0
+    # The interval allows for unsure labels: it is wider by their share, however many labels there are.
+    unsure = int(subjects.unsure.sum()) if number else 0
+    open_share = unsure / (number + unsure) if number else 0.0
+    left = half_width - open_share / 2
+    if left <= 0:
+        return None
+    given = number + unsure
     if subjects.quantity == "mean" or not number:
-        needed = labels_for_people(_inside(raw), half_width)
-        return None if needed is None else max(1, needed - number)
+        needed = labels_for_people(_inside(raw), left)
+        return None if needed is None else max(1, math.ceil(needed / (1 - open_share)) - given)
     table = agreement(known).table
     assumed = Assumed(
         rate=(table.good + 1) / (number + 2),
         passing=(table.good_passed + 1) / (table.good + 2),
         failing=(table.bad - table.bad_passed + 1) / (table.bad + 2),
     )
-    needed = labels_for_rate(assumed, half_width)
+    needed = labels_for_rate(assumed, left)
     if needed is None:
         return None
     # Results of one session are worth less than as many of different ones.
     alike = number / min(number, people_rate(known.truth, known.weights, numbered(known.sessions)).size)
-    return max(1, math.ceil(needed * alike) - number)
+    return max(1, math.ceil(needed * alike / (1 - open_share)) - given)
 
 
 def _inside(rate: float) -> float:
@@ -223,7 +230,7 @@ def _inside(rate: float) -> float:
 def _sentence(stated: RateStatement, half_width: float) -> str:
     noun = "pass rate" if stated.quantity == "rate" else "mean"
     more = (
-        "no number of labels is enough"
+        "no number of labels is enough" + (" with so many unsure" if stated.labels and stated.unsure else "")
         if stated.more_labels is None
         else f"about {stated.more_labels:,} more label{'' if stated.more_labels == 1 else 's'}"
     )
