@@ -17,6 +17,7 @@ from tests.support.stores import FakeRecord, batch_of, open_store
 
 from traceweir.schemas.dead_letter import DeadLetter, Reason
 from traceweir.schemas.labels import Label, LabelSubject
+from traceweir.streams.board.store.judged import judged_scores
 from traceweir.streams.board.store.review import drawn_subjects
 from traceweir.streams.board.store.selection import Selection
 from traceweir.streams.tools.doctor.finding import Finding
@@ -121,13 +122,15 @@ def _scaled(folder: Path) -> Site:
 
 
 def _labels(site: Site) -> list[FakeRecord]:
-    """Returns labels of two people, who find a few more failures than the judge."""
+    """Returns labels of two people, who mostly agree with the judge."""
     selected = Selection(site.now - timedelta(days=2), site.now + timedelta(days=1), metric="hallucinations_v1")
     drawn, _ = drawn_subjects(site.store, selected, 0.2)
+    scores, _ = judged_scores(site.store, selected)
+    passed = {each.session_id: each.status == "PASSED" for each in scores}
     records: list[FakeRecord] = []
     for number, each in enumerate(drawn[:120]):
         for annotator in ("ana", "ben")[: 2 if number % 2 else 1]:
-            differs = number % (11 if annotator == "ana" else 7) == 3
+            differs = number % (17 if annotator == "ana" else 31) == 3
             label = Label(
                 label_id=f"{number} {annotator}",
                 subject=LabelSubject(
@@ -138,7 +141,7 @@ def _labels(site: Site) -> list[FakeRecord]:
                     invocation_id=each.invocation_id,
                 ),
                 criterion="hallucinations_v1",
-                verdict="fail" if differs else "pass",
+                verdict="pass" if passed[each.session_id] != differs else "fail",
                 annotator=annotator,
                 kind="review",
                 drawn="random",
