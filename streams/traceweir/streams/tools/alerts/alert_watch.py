@@ -38,6 +38,9 @@ from traceweir.streams.tools.alerts.stream_scores import StreamScores
 from traceweir.streams.tools.alerts.watched_rule import WatchedRule
 from traceweir.streams.tools.alerts.watched_scores import Minute, StreamName, Watchable, minute_of, watched_value
 
+_SHARED_VALUES = {0.0: 0.0, 1.0: 1.0}
+"""Open minutes have many scores with these values, which share an object each."""
+
 
 class AlertCut(NamedTuple):
     """What has changed since the last cut."""
@@ -60,6 +63,8 @@ class AlertWatch:
         self._alerts: list[Alert] = []
         self._attributed: dict[str, tuple[Alert, str]] = {}
         self._changed: dict[bytes, RuleStream | None] = {}
+        self._session = ""
+        """The session of the last score: the scores of a session follow each other, and share one object."""
         self.counts = Counter[str]()
         """Since the start: `read`; `late`, whose minute was over; `unwatched`, of streams beyond `MOST_STREAMS`; and how
         many do not count, by the reason."""
@@ -150,6 +155,8 @@ class AlertWatch:
         if self._minutes.has_counted(partition, offset, minute):
             return
         is_late = False
+        if score.session_id != self._session:
+            self._session = score.session_id
         for watched in self._rules.values():
             stream = watched.name_for(score)
             if stream is None:
@@ -158,8 +165,9 @@ class AlertWatch:
             if isinstance(value, str):
                 self.counts[value] += 1
                 continue
+            value = _SHARED_VALUES.get(value, value)
             kept = OpenScore(
-                score.session_id, score.result_id, score.revision, score.attempt, value, watched.suspects(score)
+                self._session, score.result_id, score.revision, score.attempt, value, watched.suspects(score)
             )
             is_late = self._minutes.add(partition, offset, minute, watched.version, stream, kept)
         if is_late:
