@@ -32,7 +32,7 @@ def print_anchors(criterion: str | None, *, with_ids: bool, as_json: bool) -> in
     every, unreadable = asyncio.run(AnchorReader(settings).look(utc_now()))
     for what, places in unreadable.items():
         if places:
-            complain(f"{counted(len(places), 'record')} cannot be read as {what}: {listed(places, separator=', ')}")
+            complain(f"{counted(len(places), 'record')} cannot be used as {what}: {listed(places, separator=', ')}")
     found = [each for each in every if criterion in (None, each.known.criterion)]
     if not found:
         complain(f"{settings.topics.anchors} has no such anchor: `traceweir anchors add` makes them of labels")

@@ -21,9 +21,10 @@ from traceweir.streams.cli.terminal import complain
 from traceweir.streams.cli.up_broker import kafka_settings
 from traceweir.streams.tools.anchors.judging import AnchorSet, anchor_judging, anchor_sets
 from traceweir.streams.tools.anchors.listing import change_in_words
+from traceweir.streams.tools.anchors.reading import AnchorReader
 from traceweir.streams.tools.anchors.running import AnchorRun
-from traceweir.streams.tools.anchors.topics import AnchorsError, read_anchors, read_verdicts, verdicts_writer
-from traceweir.streams.tools.anchors.watch import AnchorWatch, watched
+from traceweir.streams.tools.anchors.topics import AnchorsError, read_anchors, verdicts_writer
+from traceweir.streams.tools.anchors.watch import AnchorWatch
 
 log = logging.getLogger(__name__)
 
@@ -51,8 +52,7 @@ def run_anchors(config: Path, per_day: int, limit: int | None) -> int:
         complain(f"{printable(name, 100)}: not judged: {why}")
     if not sets:
         raise AnchorsError(f"no anchor of {settings.topics.anchors} can be judged: `traceweir anchors add` makes them")
-    known = asyncio.run(read_verdicts(settings))
-    watch = watched(known.verdicts)
+    watch = asyncio.run(AnchorReader(settings).watch(utc_now()))
     for name, each in watch.criteria.items():
         if name in sets and each.changes:
             complain(f"last found: {change_in_words(name, each.changes[-1])}")

@@ -36,8 +36,8 @@ from traceweir.streams.tools.alerts.score_outline import read_score
 from traceweir.streams.tools.alerts.state_rows import LogPlace, StateFormatError
 from traceweir.streams.tools.alerts.state_topic import AlertsError, StateTopic, alerts_group
 from traceweir.streams.tools.alerts.write_pace import write_after_s
-from traceweir.streams.tools.anchors.topics import AnchorsError, read_verdicts
-from traceweir.streams.tools.anchors.watch import watched
+from traceweir.streams.tools.anchors.reading import AnchorReader
+from traceweir.streams.tools.anchors.topics import AnchorsError
 from traceweir.streams.tools.export.batch import done_unless
 from traceweir.streams.tools.export.group_consumer import group_consumer
 from traceweir.streams.tools.export.readiness import Readiness
@@ -91,6 +91,7 @@ class Watcher:
         self._is_changed = False
         self._written_s = now()
         self._attributed_s = now() - ATTRIBUTE_EVERY_S
+        self._anchors = AnchorReader(settings)
         self._reading: asyncio.Task[dict[str, AnchorEvidence] | None] | None = None
         self._losses = 0
         """How often partitions were taken away."""
@@ -225,13 +226,12 @@ class Watcher:
 
     async def _read_anchors(self) -> dict[str, AnchorEvidence] | None:
         try:
-            found = await read_verdicts(self._settings)
+            # A first reading of a year of verdicts takes seconds, and heartbeats must not wait for it.
+            found = await in_request_thread(lambda: asyncio.run(self._anchors.watch(utc_now())))
         except (AnchorsError, *_PASSING) as error:
             log.warning("the verdicts on anchors cannot be read: %s", printable(str(error), 500))
             return None
-        # A year of verdicts takes seconds, and heartbeats must not wait for them.
-        anchors = await asyncio.to_thread(watched, found.verdicts)
-        return {name: AnchorEvidence(each.judge, each.changes) for name, each in anchors.criteria.items()}
+        return {name: AnchorEvidence(each.judge, each.changes) for name, each in found.criteria.items()}
 
     def _take(self, watch: AlertWatch, found: Mapping[TopicPartition, Sequence[Any]]) -> None:
         for place, records in found.items():

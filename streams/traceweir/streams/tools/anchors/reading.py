@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -17,9 +18,14 @@ from traceweir.streams.tools.anchors.topics import AnchorsError
 from traceweir.streams.tools.anchors.watch import AnchorWatch, SeenVerdict
 from traceweir.streams.worker.kafka.bounded_reader import BoundedReader
 
+log = logging.getLogger(__name__)
+
 ANEW_AFTER = timedelta(hours=12)
 """Age after which everything is read again: Kafka keeps the record that removes an anchor for a day only, and somebody may
 have made a topic anew."""
+MOST_AHEAD = timedelta(minutes=5)
+"""How far the clocks of two machines differ at most. A verdict is written when it was due; one that is due later is left out,
+because `anchors run` and the watch of the judge would wait for its time."""
 
 
 class AnchorReader:
@@ -42,17 +48,34 @@ class AnchorReader:
             AnchorsError: a topic is missing or wrong, cannot be read, or has too many records.
             KafkaUnreachableError: no broker answers.
         """
-        known = self._known
-        # What failed half way is read anew.
-        self._known = None
-        if known is None or now - known.begun_at >= ANEW_AFTER or not await known.read(self._settings, self._most):
-            known = _Known(now)
-            await known.read(self._settings, self._most)
-        self._known = known
+        known = await self._read(now, with_anchors=True)
         # An hour that has ended counts, also if nothing came after it; but a verdict of it can still come.
         watch = deepcopy(known.watch)
         watch.pass_time(now)
         return listed_criteria(known.anchors.values(), watch, now), known.unreadable
+
+    async def watch(self, now: datetime) -> AnchorWatch:
+        """Returns the judges, as the verdicts show them; the next call changes the object. No anchor is read.
+
+        Raises:
+            AnchorsError: the topic of verdicts is missing or wrong, cannot be read, or has too many records.
+            KafkaUnreachableError: no broker answers.
+        """
+        return (await self._read(now, with_anchors=False)).watch
+
+    async def _read(self, now: datetime, *, with_anchors: bool) -> _Known:
+        known = self._known
+        # What failed half way is read anew.
+        self._known = None
+        if known is not None and now - known.begun_at < ANEW_AFTER:
+            is_known = await known.read(self._settings, self._most, now, with_anchors=with_anchors)
+        else:
+            is_known = False
+        if known is None or not is_known:
+            known = _Known(now)
+            await known.read(self._settings, self._most, now, with_anchors=with_anchors)
+        self._known = known
+        return known
 
 
 @dataclass(slots=True)
@@ -68,23 +91,40 @@ class _Known:
     read_to: dict[str, tuple[Mapping[int, int], Mapping[int, int]]] = field(default_factory=dict)
     """The oldest and the next offset of each partition at the last look, by topic."""
 
-    async def read(self, settings: Settings, most: int | None) -> bool:
+    async def read(self, settings: Settings, most: int | None, now: datetime, *, with_anchors: bool) -> bool:
         """Reads the records that have come; returns false if what was read before says no longer what the topics say."""
-        topics = settings.topics
-        async with BoundedReader(settings, topics.anchors, AnchorsError) as reader:
+        if with_anchors and not await self._read_anchors(settings, most):
+            return False
+        return await self._read_verdicts(settings, most, now)
+
+    async def _read_anchors(self, settings: Settings, most: int | None) -> bool:
+        async with BoundedReader(settings, settings.topics.anchors, AnchorsError) as reader:
             if not self._goes_on(reader):
                 return False
             async for record in self._new(reader, most):
                 self._take_anchor(record)
+        return True
+
+    async def _read_verdicts(self, settings: Settings, most: int | None, now: datetime) -> bool:
         found: list[SeenVerdict] = []
-        async with BoundedReader(settings, topics.anchor_verdicts, AnchorsError) as reader:
+        async with BoundedReader(settings, settings.topics.anchor_verdicts, AnchorsError) as reader:
             if not self._goes_on(reader):
                 return False
             async for record in self._new(reader, most):
+                place = f"{record.partition}/{record.offset}"
                 try:
-                    found.append(SeenVerdict.of(AnchorVerdict.model_validate_json(record.value or b"")))
+                    verdict = AnchorVerdict.model_validate_json(record.value or b"")
                 except ValidationError:
-                    self.unreadable["verdict"].append(f"{record.partition}/{record.offset}")
+                    self.unreadable["verdict"].append(place)
+                    continue
+                if verdict.due_at <= now + MOST_AHEAD:
+                    found.append(SeenVerdict.of(verdict))
+                    continue
+                self.unreadable["verdict"].append(place)
+                log.warning(
+                    "the verdict at %s of %s is left out: it is due at %s, and now it is %s; correct the clock of `traceweir "
+                    "anchors run`", place, reader.topic, verdict.due_at.isoformat(), now.isoformat(),
+                )  # fmt: skip
         found.sort(key=lambda each: each.place)
         if found and self.last is not None and found[0].place < self.last:
             return False

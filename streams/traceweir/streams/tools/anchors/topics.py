@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
-from traceweir.schemas.anchor import Anchor, AnchorVerdict
+from traceweir.schemas.anchor import Anchor
 from traceweir.schemas.session import Session
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.partitioner import partition_of
@@ -28,14 +28,6 @@ class KnownAnchors:
     by_id: dict[str, Anchor] = field(default_factory=dict)
     unreadable: list[str] = field(default_factory=list)
     """The place of each record that is no anchor, as `partition/offset`."""
-
-
-@dataclass(slots=True)
-class KnownVerdicts:
-    """The verdicts of the topic, in the order in which they were due."""
-
-    verdicts: list[AnchorVerdict] = field(default_factory=list)
-    unreadable: list[str] = field(default_factory=list)
 
 
 def anchors_writer(settings: Settings) -> KeyedWriter:
@@ -68,24 +60,6 @@ async def read_anchors(settings: Settings) -> KnownAnchors:
                 found.unreadable.append(f"{record.partition}/{record.offset}")
             else:
                 found.by_id[anchor.anchor_id] = anchor
-    return found
-
-
-async def read_verdicts(settings: Settings) -> KnownVerdicts:
-    """Returns the verdicts of the topic.
-
-    Raises:
-        KafkaUnreachableError: no broker answers.
-        AnchorsError: the topic is missing or wrong, or cannot be read.
-    """
-    found = KnownVerdicts()
-    async with BoundedReader(settings, settings.topics.anchor_verdicts, AnchorsError) as reader:
-        async for record in reader.records():
-            try:
-                found.verdicts.append(AnchorVerdict.model_validate_json(record.value or b""))
-            except ValidationError:
-                found.unreadable.append(f"{record.partition}/{record.offset}")
-    found.verdicts.sort(key=lambda each: (each.due_at, each.judged_at))
     return found
 
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.support.anchors import anchor, verdict
+from tests.support.anchors import CRITERION, anchor, verdict
 from tests.support.scoring import NOW
 from tests.support.stores import FakeRecord
 
@@ -88,9 +88,9 @@ async def test_a_second_look_reads_what_has_come_and_says_what_a_first_one_would
 async def test_a_verdict_that_was_due_before_others_lets_everything_be_read_again() -> None:
     judged(60)
     reader = AnchorReader(SETTINGS)
-    await reader.look(NOW)
+    await reader.look(NOW + timedelta(hours=1))
     judged(0)
-    await reader.look(NOW)
+    await reader.look(NOW + timedelta(hours=1))
     # The first look, the new record, and both once more.
     assert READ == [0, 1, 0, 1]
 
@@ -112,3 +112,30 @@ async def test_too_many_records_are_not_read_and_the_command_is_named() -> None:
     with pytest.raises(AnchorsError, match=r"has 2 records to read, and at most 1 .* `traceweir anchors list`"):
         await AnchorReader(SETTINGS, most=1).look(NOW)
     assert READ == []
+
+
+async def test_a_verdict_that_is_due_much_later_than_now_is_left_out_and_said(caplog: pytest.LogCaptureFixture) -> None:
+    """`anchors run` would wait for its time, and the watch of the judge for its hour."""
+    judged(0)
+    judged(60 * 24 * 365)
+    judged(5, "b")
+    now = NOW + timedelta(minutes=1)
+    found, unreadable = await AnchorReader(SETTINGS).look(now)
+    assert unreadable == {"anchor": [], "verdict": ["0/1"]}
+    assert found[0].known.verdicts == 2
+    (said,) = caplog.messages
+    assert f"the verdict at 0/1 of traceweir.anchor-verdicts is left out: it is due at {NOW.year + 1}" in said
+    watch = await AnchorReader(SETTINGS).watch(now)
+    assert max(each.last_at for each in watch.criteria.values() if each.last_at) == NOW + timedelta(minutes=5)
+
+
+async def test_the_watch_alone_reads_new_verdicts_and_no_anchor() -> None:
+    """`traceweir alerts run` has no right to read anchors."""
+    send(SETTINGS.topics.anchors, anchor("a").wire(), b"a")
+    judged(0)
+    reader = AnchorReader(SETTINGS)
+    assert (await reader.watch(NOW)).criteria[CRITERION].verdicts == 1
+    judged(1, "b")
+    READ.clear()
+    assert (await reader.watch(NOW)).criteria[CRITERION].verdicts == 2
+    assert READ == [1]
