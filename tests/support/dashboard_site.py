@@ -7,7 +7,6 @@ import random
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -74,22 +73,26 @@ class Site:
         self.loop.call_soon_threadsafe(self.live.changed)
 
     def application(self) -> Application:
-        """Returns the application that serves the pages and the API.
-
-        FastAPI takes a tenth of a second to build one, so sites without a token, which remembers nobody, share it if they
-        have the same options. It asks the site whose request it answers for everything else.
-        """
-        built = _shared(self) if self.token is None else _built(self)
-
-        # With other parameters, uvicorn would take it for a factory of applications.
-        async def answer(scope: Any, receive: Any, send: Any) -> None:
-            asked = _ASKED.set(self)
-            try:
-                await built(scope, receive, send)
-            finally:
-                _ASKED.reset(asked)
-
-        return answer
+        """Returns the application that serves the pages and the API."""
+        options = DashboardOptions(
+            lambda: self.state,
+            self.content,
+            lambda: self.now,
+            trace_url=self.trace_url,
+            evalset=self.evalset,
+            evals=EvalFolder(self.evals) if self.evals is not None else None,
+            views=SavedViews(self.views) if self.views is not None else None,
+            budget=self.budget,
+            retention=self.retention,
+            challengers=self.challengers,
+            configs=lambda: self.configs,
+            # Labels are taken, and go nowhere.
+            write_labels=lambda labels: None,
+            health=lambda: self.health,
+            watched_streams=lambda: self.watched,
+            anchors=lambda: self.anchors,
+        )
+        return create_application(Dashboard(self.store, options, self.live), Tokens(self.token))
 
     def add(self, *scores: Score) -> None:
         """Stores scores as the feed does; pages are not told."""
@@ -109,57 +112,6 @@ class Site:
             records.append(FakeRecord(orjson.dumps(session), number))
         self.add(*scores)
         self.store.write(batch_of("sessions", *records))
-
-
-_ASKED: ContextVar[Site] = ContextVar("asked")
-"""The site whose request is answered."""
-
-
-class _OfAsked:
-    """Stands for a part of the site whose request is answered."""
-
-    def __init__(self, part: str) -> None:
-        self._part = part
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(getattr(_ASKED.get(), self._part), name)
-
-
-def _built(site: Site) -> Application:
-    store: Any = _OfAsked("store")
-    live: Any = _OfAsked("live")
-    options = DashboardOptions(
-        lambda: _ASKED.get().state,
-        site.content,
-        lambda: _ASKED.get().now,
-        trace_url=site.trace_url,
-        evalset=site.evalset,
-        evals=EvalFolder(site.evals) if site.evals is not None else None,
-        views=SavedViews(site.views) if site.views is not None else None,
-        budget=site.budget,
-        retention=site.retention,
-        challengers=_OfAsked("challengers"),
-        configs=lambda: _ASKED.get().configs,
-        # Labels are taken, and go nowhere.
-        write_labels=lambda labels: None,
-        health=lambda: _ASKED.get().health,
-        watched_streams=lambda: _ASKED.get().watched,
-        anchors=lambda: _ASKED.get().anchors,
-    )
-    return create_application(Dashboard(store, options, live), Tokens(site.token))
-
-
-_SHARED: list[tuple[tuple[object, ...], Application]] = []
-"""The applications that were built, each with its options."""
-
-
-def _shared(site: Site) -> Application:
-    wanted = (site.content, site.trace_url, site.evalset, site.views, site.evals, site.budget, site.retention)
-    for options, application in _SHARED:
-        if options == wanted:
-            return application
-    _SHARED.append((wanted, _built(site)))
-    return _SHARED[-1][1]
 
 
 @contextmanager

@@ -29,6 +29,8 @@ adds eval cases, `admin` does everything."""
 
 COOKIE = "traceweir_dashboard"
 LOGIN = "/login"
+TOKENS = "traceweir.tokens"
+"""The key of a scope under which a guard leaves the tokens of all clients."""
 ASSETS = "/assets/"
 """Style, scripts and fonts of the page; they are the same for everyone, and the login page needs them."""
 _RIGHTS: tuple[Right, ...] = ("feedback", "read", "label", "admin")
@@ -175,14 +177,16 @@ def guarded(application: Application, tokens: Tokens) -> Application:
             await _refuse(send_with_headers, 413, sentence)
         elif path.startswith(ASSETS) or path == LOGIN or _includes(right, needed):
             # Who labels is the name of the token.
-            known = {"traceweir.client": client, "traceweir.names": tokens.names}
+            known = {"traceweir.client": client, TOKENS: tokens}
             await application({**scope, **known}, receive, send_with_headers)
         elif right is not None:
             sentence = f"the token has the right {right!r}, and this needs {needed!r}: send another token"
             await _refuse(send_with_headers, 403, sentence)
         elif b"text/html" in headers.get(b"accept", b""):
             await application(
-                {**scope, "path": LOGIN, "traceweir.refused": _address(scope)}, receive, send_with_headers
+                {**scope, "path": LOGIN, "traceweir.refused": _address(scope), TOKENS: tokens},
+                receive,
+                send_with_headers,
             )
         else:
             sentence = "the token is missing or wrong: send it as the header `Authorization: Bearer TOKEN`"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from functools import cache
 from pathlib import Path
 from time import monotonic
 from typing import Annotated, Any
@@ -17,6 +18,7 @@ from traceweir.streams.board.dashboard.access import (
     ASSETS,
     COOKIE,
     LOGIN,
+    TOKENS,
     Application,
     Tokens,
     client_of_token,
@@ -60,20 +62,24 @@ def create_application(
             None: each request is computed.
         clock: Returns the seconds of a clock that never goes back: answers are kept for a while.
     """
-    application = create_routes(dashboard, tokens)
-    application.add_middleware(GZipMiddleware, minimum_size=_COMPRESSED_FROM_BYTES)
+    application: Any = dashboard.serving(routes(with_login=bool(tokens)))
     if state is None:
         return guarded(application, tokens)
     shared: Any = SharedAnswers(application, state, AnswerTurns(), clock, asked=dashboard.live.note_request)
     return guarded(shared, tokens)
 
 
-def create_routes(dashboard: Dashboard, tokens: Tokens) -> FastAPI:
-    """Returns the routes of the API, the pages, their assets and the login, which let everyone in."""
-    application = create_api(dashboard)
+@cache
+def routes(*, with_login: bool) -> FastAPI:
+    """Returns the routes of the API, the pages, their assets and the login, which let everyone in.
+
+    All dashboards of a process share them: FastAPI takes half a second to build them and to answer the first requests.
+    """
+    application = create_api()
     application.include_router(page_router())
     application.mount(ASSETS.rstrip("/"), _Assets(directory=Path(page.__file__).parent / "assets"))
-    if tokens:
+    application.add_middleware(GZipMiddleware, minimum_size=_COMPRESSED_FROM_BYTES)
+    if with_login:
 
         @application.get(LOGIN, include_in_schema=False)
         async def ask_for_token(request: Request) -> Response:
@@ -88,7 +94,7 @@ def create_routes(dashboard: Dashboard, tokens: Tokens) -> FastAPI:
         ) -> Response:
             # A page of another site can write a form, and must not choose where the login leads.
             address = address if is_local(address) else "/"
-            if (client := client_of_token(given.encode(), tokens)) is None:
+            if (client := client_of_token(given.encode(), request.scope[TOKENS])) is None:
                 return login_page(401, address, wrong=True)
             answer = RedirectResponse(address, 303)
             answer.set_cookie(

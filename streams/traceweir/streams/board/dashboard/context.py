@@ -8,7 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import Depends, Request
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from traceweir.schemas.judge_config import Budget
 from traceweir.schemas.labels import Label
@@ -26,6 +27,9 @@ from traceweir.streams.board.store.selection import Readable
 from traceweir.streams.tools.doctor.finding import Finding
 from traceweir.streams.worker.config_topic import TopicState
 from traceweir.streams.worker.telemetry.measured import Point
+
+_SCOPE = "traceweir.dashboard"
+"""The key of a scope under which the dashboard is that answers the request."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ class DashboardOptions:
 
 @dataclass(frozen=True)
 class Dashboard:
-    """The dashboard that answers a request. An application has one."""
+    """The dashboard that answers a request."""
 
     store: Readable
     """Answers the questions."""
@@ -78,14 +82,18 @@ class Dashboard:
     given: GivenLabels = field(default_factory=GivenLabels)
     """The labels that were written, which the store may not have yet."""
 
-    def serve_with(self, application: FastAPI) -> None:
-        """Lets the application answer requests with this dashboard."""
-        application.state.dashboard = self
+    def serving(self, application: ASGIApp) -> ASGIApp:
+        """Returns an application that lets this one answer with this dashboard; other dashboards can use the same routes."""
+
+        async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+            await application({**scope, _SCOPE: self}, receive, send)
+
+        return serve
 
 
 def dashboard_of(request: Request) -> Dashboard:
     """Returns the dashboard that answers a request."""
-    found: Dashboard = request.app.state.dashboard
+    found: Dashboard = request.scope[_SCOPE]
     return found
 
 

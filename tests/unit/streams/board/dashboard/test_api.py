@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
-from functools import cache
 from typing import Any
 
 import httpx
@@ -18,7 +17,8 @@ from tests.support.scoring import NOW
 from tests.support.stores import FakeRecord, batch_of, open_store, scores_batch
 
 from traceweir.streams.board.dashboard.access import Tokens, guarded
-from traceweir.streams.board.dashboard.api.building import OPENAPI, create_api
+from traceweir.streams.board.dashboard.api.building import OPENAPI
+from traceweir.streams.board.dashboard.application import routes
 from traceweir.streams.board.dashboard.content import Content
 from traceweir.streams.board.dashboard.context import Dashboard, DashboardOptions
 from traceweir.streams.board.dashboard.feed import FeedState
@@ -57,20 +57,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> DuckDBStore:
     return opened
 
 
-@pytest.fixture(scope="module")
-def api_of(store: DuckDBStore) -> Callable[[Content, Any], Any]:
-    """Returns a function that returns the API of a store; FastAPI takes a tenth of a second to build one."""
-
-    @cache
-    def build(content: Content, read: Any) -> Any:
-        options = DashboardOptions(FeedState, content, lambda: NOW + timedelta(minutes=1))
-        return create_api(Dashboard(read or store, options, Live()))
-
-    return build
-
-
 @pytest.fixture
-async def client(api_of: Callable[[Content, Any], Any]) -> AsyncIterator[Client]:
+async def client(store: DuckDBStore) -> AsyncIterator[Client]:
     """Returns a function that gives a client of an API."""
     clients = []
 
@@ -81,7 +69,9 @@ async def client(api_of: Callable[[Content, Any], Any]) -> AsyncIterator[Client]
         read: Any = None,
         **headers: str,
     ) -> httpx.AsyncClient:
-        transport = httpx.ASGITransport(guarded(api_of(content, read), Tokens(token)))
+        options = DashboardOptions(FeedState, content, lambda: NOW + timedelta(minutes=1))
+        application = Dashboard(read or store, options, Live()).serving(routes(with_login=False))
+        transport = httpx.ASGITransport(guarded(application, Tokens(token)))
         clients.append(httpx.AsyncClient(transport=transport, base_url=f"http://{host}", headers=headers))
         return clients[-1]
 

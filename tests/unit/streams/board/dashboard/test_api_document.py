@@ -19,7 +19,8 @@ from tests.support.scoring import NOW
 from tests.support.stores import open_store
 
 from traceweir.streams.board.dashboard.access import Tokens, guarded
-from traceweir.streams.board.dashboard.api.building import EVENTS, OPENAPI, create_api
+from traceweir.streams.board.dashboard.api.building import EVENTS, OPENAPI
+from traceweir.streams.board.dashboard.application import routes
 from traceweir.streams.board.dashboard.context import Dashboard, DashboardOptions
 from traceweir.streams.board.dashboard.live import Live
 from traceweir.streams.board.store.errors import StoreError
@@ -77,7 +78,7 @@ async def visit() -> AsyncIterator[Open]:
 
 def with_tokens(site: Site, **tokens: Any) -> Any:
     options = DashboardOptions(lambda: site.state, "full", lambda: NOW)
-    return guarded(create_api(Dashboard(site.store, options, Live())), Tokens(**tokens))
+    return guarded(Dashboard(site.store, options, Live()).serving(routes(with_login=False)), Tokens(**tokens))
 
 
 def operations(document: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:

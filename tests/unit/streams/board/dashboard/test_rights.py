@@ -24,7 +24,8 @@ from traceweir.streams.board.dashboard.access import (
     digest_of,
     guarded,
 )
-from traceweir.streams.board.dashboard.application import create_application, create_routes
+from traceweir.streams.board.dashboard.application import create_application
+from traceweir.streams.board.dashboard.application import routes as routes_of_dashboards
 from traceweir.streams.board.dashboard.context import Dashboard, DashboardOptions
 from traceweir.streams.board.dashboard.live import Live
 
@@ -79,10 +80,10 @@ async def ask(dashboard: Dashboard) -> AsyncIterator[Ask]:
         yield status
 
 
-def routes(dashboard: Dashboard) -> set[tuple[str, str]]:
+def routes() -> set[tuple[str, str]]:
     """Returns the method and the path of each route, without the login, which has to let everyone in."""
     found: set[tuple[str, str]] = set()
-    for each in iter_route_contexts(create_routes(dashboard, TOKENS).routes):
+    for each in iter_route_contexts(routes_of_dashboards(with_login=True).routes):
         # The assets are mounted, and are the same for everyone.
         methods = each.methods or ()
         found.update((method, each.path) for method in methods if each.path and each.path != LOGIN)
@@ -90,7 +91,7 @@ def routes(dashboard: Dashboard) -> set[tuple[str, str]]:
 
 
 def test_the_routes_that_change_something_are_known(dashboard: Dashboard) -> None:
-    found = routes(dashboard)
+    found = routes()
 
     assert len(found) > 30
     assert {(method, path) for method, path in found if method not in READING} == set(CHANGING)
@@ -99,7 +100,7 @@ def test_the_routes_that_change_something_are_known(dashboard: Dashboard) -> Non
 
 
 async def test_every_route_is_refused_without_a_token(dashboard: Dashboard, ask: Ask) -> None:
-    for method, path in sorted(routes(dashboard)):
+    for method, path in sorted(routes()):
         assert await ask(method, path) == 401, (method, path)
         assert await ask(method, path, "a-token-of-nobody") == 401, (method, path)
 
@@ -112,7 +113,7 @@ async def test_every_route_that_changes_something_is_refused_without_its_right(a
 
 
 async def test_a_token_for_feedback_sends_feedback_and_nothing_else(dashboard: Dashboard, ask: Ask) -> None:
-    for method, path in sorted(routes(dashboard)):
+    for method, path in sorted(routes()):
         refused = await ask(method, path, FEEDBACK) == 403
         assert refused is ((method, path) != ("POST", "/api/v1/feedback")), (method, path)
 
@@ -167,7 +168,7 @@ async def test_no_page_of_another_site_changes_anything_through_any_route(dashbo
         await send({"type": "http.response.start", "status": 204, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
-    changing = [each for each in sorted(routes(dashboard)) if each[0] not in READING] + [("POST", LOGIN)]
+    changing = [each for each in sorted(routes()) if each[0] not in READING] + [("POST", LOGIN)]
     transport = httpx.ASGITransport(guarded(application, tokens))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:4180") as client:
         for method, path in changing:

@@ -17,7 +17,7 @@ from tests.support.scoring import NOW
 
 from traceweir.schemas.score import Score
 from traceweir.streams.board.dashboard import trust_metrics
-from traceweir.streams.board.dashboard.api.building import create_api
+from traceweir.streams.board.dashboard.application import routes
 from traceweir.streams.board.dashboard.context import Dashboard, DashboardOptions
 from traceweir.streams.board.dashboard.judge_trust import criterion_trust
 from traceweir.streams.board.dashboard.live import Live
@@ -61,7 +61,7 @@ async def test_a_scrape_gives_what_was_computed_and_asks_no_store(tmp_path: Path
             raise AssertionError("a scrape asked the store")
 
     options = DashboardOptions(lambda: site.state, "full", lambda: NOW, trust_points=lambda: metrics.points)
-    api = create_api(Dashboard(Closed(), options, Live()))
+    api = Dashboard(Closed(), options, Live()).serving(routes(with_login=False))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(api), base_url="http://127.0.0.1:4180") as client:
         before = await client.get("/api/v1/prometheus")
         await metrics.look()

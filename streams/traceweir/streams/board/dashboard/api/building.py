@@ -21,7 +21,6 @@ from traceweir.streams.board.dashboard.api import (
 )
 from traceweir.streams.board.dashboard.api.addresses import PREFIX, HeadAsGet, Unversioned
 from traceweir.streams.board.dashboard.api.answers import RequestProblem, answer_problems, only_known_parameters
-from traceweir.streams.board.dashboard.context import Dashboard
 
 OPENAPI = f"{PREFIX}/openapi.json"
 EVENTS = f"{PREFIX}/events"
@@ -56,8 +55,8 @@ class _Api(FastAPI):
         return super().openapi()
 
 
-def create_api(dashboard: Dashboard) -> FastAPI:
-    """Returns the API of a dashboard."""
+def create_api() -> FastAPI:
+    """Returns the API. The dashboard that answers is the one that serves with it."""
     api = _Api(
         title="Traceweir",
         description="Scores of AI agents, with the reasons where there is none.",
@@ -68,7 +67,6 @@ def create_api(dashboard: Dashboard) -> FastAPI:
         redoc_url=None,
         dependencies=[Depends(only_known_parameters)],
     )
-    dashboard.serve_with(api)
     for each in _PARTS:
         api.include_router(each.router, prefix=PREFIX, responses=_PROBLEMS)
     api.include_router(health.router, responses={code: _PROBLEMS[code] for code in (401, 421, 422, 500)})

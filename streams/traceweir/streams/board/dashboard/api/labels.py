@@ -11,7 +11,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue
 from traceweir.schemas.labels import MAX_NAME_CHARS, MAX_NOTE_CHARS, Drawn, Label, LabelKind, LabelVerdict
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.base.errors import NotReadyError
-from traceweir.streams.board.dashboard.access import BUILT_IN_NAMES, LOCAL_CLIENT, KnownClient, as_read
+from traceweir.streams.board.dashboard.access import LOCAL_CLIENT, TOKENS, KnownClient, as_read
 from traceweir.streams.board.dashboard.api.answers import RETRY_AFTER, answer
 from traceweir.streams.board.dashboard.api.parameters import Limit
 from traceweir.streams.board.dashboard.context import Dashboard, Serving
@@ -116,7 +116,7 @@ def check_annotator(request: Request, declared: str | None) -> None:
     Raises:
         HTTPException: it is the name of another client.
     """
-    others = set(request.scope.get("traceweir.names", BUILT_IN_NAMES)) - {name_of_client(request)}
+    others = request.scope[TOKENS].names - {name_of_client(request)}
     if declared is not None and as_read(declared) in map(as_read, others):
         raise HTTPException(
             422, f"annotator: {declared!r} is the name of another client: send its token, or another name"
