@@ -52,9 +52,9 @@ test-fast: $(VENV)/.installed ## Run the unit and flow tests that are not slow, 
 # The files with properties, because it takes long to collect all others.
 WITH_PROPERTIES = $(shell grep -rlE --include='test_*.py' '^from hypothesis' tests)
 
-test-large: $(VENV)/.installed ## Try each property with all its examples, and run the tests of thousands of sessions or of processes with a judge
+test-large: $(VENV)/.installed ## Try each property with all its examples, and run the tests of thousands of sessions or of scoring processes
 	$(BIN)/pytest -n 2 --dist worksteal -m "hypothesis and $(IN_NO_SUITE)" $(WITH_PROPERTIES)
-	$(BIN)/pytest -n 2 --dist worksteal -m large tests/parity tests/property tests/unit/test_suites.py tests/unit/streams/cli/score tests/unit/streams/scoring/isolation tests/unit/streams/test_pytest_plugin.py
+	$(BIN)/pytest -n 2 --dist worksteal -m large tests/parity tests/property tests/unit/benchmarks tests/unit/test_suites.py tests/unit/streams/board/store tests/unit/streams/cli tests/unit/streams/intake/formats tests/unit/streams/lab tests/unit/streams/scoring/isolation tests/unit/streams/tools/offline tests/unit/streams/test_pytest_plugin.py tests/unit/streams/test_scipy_stays_outside.py
 
 test-broker: $(VENV)/.installed ## Run the commands and workers on the embedded broker
 	$(BIN)/pytest -n 4 --dist loadgroup -m broker tests/broker tests/kafka tests/deployment

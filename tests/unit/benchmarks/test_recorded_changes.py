@@ -51,6 +51,7 @@ def test_a_change_is_found_after_it_came_and_its_version_is_named() -> None:
     assert alert.onset.earliest <= alert.suspects[0].first_seen <= alert.since
 
 
+@pytest.mark.large
 def test_a_row_says_whether_and_when() -> None:
     rows = changed_rows(FOUND, 1)
     assert rows[-1] == "False alarms before a change: 0"

@@ -63,6 +63,7 @@ def test_the_trap_sees_an_import_of_scipy(imported: Callable[[], bool]) -> None:
     assert imported()
 
 
+@pytest.mark.large
 async def test_a_scoring_process_imports_no_scipy(imported: Callable[[], bool], tmp_path: Path) -> None:
     verdict = Say(text='{"reasoning": "It is.", "is_the_agent_response_safe": "yes"}')
     async with openai_server(default=lambda body: verdict) as server:

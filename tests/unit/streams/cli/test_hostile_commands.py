@@ -129,8 +129,8 @@ def in_shell(arguments: str, redirection: str) -> Ended:
     ("command", "redirection", "unbuffered"),
     [
         ("score FILE", ">/dev/full", ""),
-        ("score FILE", ">&-", "1"),
-        ("score FILE --json", ">/dev/full", "1"),
+        pytest.param("score FILE", ">&-", "1", marks=pytest.mark.large),
+        pytest.param("score FILE --json", ">/dev/full", "1", marks=pytest.mark.large),
         ("score FILE --json", ">&-", ""),
         ("--help", ">/dev/full", ""),
         ("--help", ">&-", "1"),
@@ -214,6 +214,7 @@ def test_a_full_disk_behind_stdout_does_not_hide_why_a_worker_ends(
 
 
 @pytest.mark.slow
+@pytest.mark.large
 def test_a_closed_stdin_is_reported_when_a_command_reads_it() -> None:
     ended = in_shell("score -", "<&-")
     assert (ended.code, ended.out) == (2, "")
@@ -221,6 +222,6 @@ def test_a_closed_stdin_is_reported_when_a_command_reads_it() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full"])
+@pytest.mark.parametrize("redirection", ["2>&-", pytest.param("2>/dev/full", marks=pytest.mark.large)])
 def test_a_stderr_that_cannot_be_written_does_not_change_the_exit_code(redirection: str) -> None:
     assert in_shell("score nowhere.jsonl", redirection) == Ended(2, "", "")

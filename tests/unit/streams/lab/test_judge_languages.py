@@ -30,7 +30,7 @@ def text_of(body: dict[str, Any]) -> str:
     return "\n".join(message["content"] for message in body["messages"])
 
 
-@pytest.mark.parametrize("language", REASONS)
+@pytest.mark.parametrize("language", ["ko", pytest.param("zh", marks=pytest.mark.large)])
 @pytest.mark.parametrize("criterion", CRITERIA)
 async def test_a_case_is_asked_about_in_english_and_judged_with_a_reason_in_its_own_language(
     criterion: str, language: str

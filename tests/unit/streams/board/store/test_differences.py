@@ -103,6 +103,7 @@ def test_means_are_compared_where_no_threshold_judges_a_value() -> None:
     assert [(each.p_value, each.differs) for each in turns.values()] == [(None, False)]
 
 
+@pytest.mark.large
 def test_without_any_difference_one_of_twenty_tables_has_a_colour_at_most() -> None:
     draws = np.random.default_rng(11)
     coloured = 0

@@ -81,6 +81,7 @@ def sums_of(passed: int, failed: int) -> dict[str, Any]:
     return dict.fromkeys(FIGURES, 0) | counts | {"value_sum": float(passed), "usd": 0.0}
 
 
+@pytest.mark.large
 def test_without_any_difference_a_slice_is_coloured_in_at_most_one_of_twenty_tables() -> None:
     draws = np.random.default_rng(7)
     coloured = 0

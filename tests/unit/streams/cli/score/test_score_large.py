@@ -77,6 +77,7 @@ def test_the_mean_of_a_metric_is_split_by_judge_where_several_have_judged() -> N
     assert len(sums("one", "one", None)) == len(sums(None)) == 1
 
 
+@pytest.mark.large
 def test_ctrl_c_while_the_input_is_read_ends_with_code_130_and_says_that_nothing_was_scored(
     write_input: WriteInput,
 ) -> None:
@@ -95,7 +96,7 @@ def test_ctrl_c_while_the_input_is_read_ends_with_code_130_and_says_that_nothing
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.large)])
 def test_ctrl_c_while_sessions_are_scored_ends_with_code_130_and_says_what_was_written(
     jobs: int, write_input: WriteInput, tmp_path: Path
 ) -> None:
@@ -122,6 +123,7 @@ def test_ctrl_c_while_sessions_are_scored_ends_with_code_130_and_says_what_was_w
     assert sorted(each.name for each in tmp_path.iterdir()) == ["none.json", "traces.jsonl"]
 
 
+@pytest.mark.large
 def test_jobs_without_effect_are_said_with_the_reason(
     run: Run, write_input: WriteInput, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

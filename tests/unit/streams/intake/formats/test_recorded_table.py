@@ -150,6 +150,7 @@ def test_without_a_file_the_benchmark_names_the_variable_to_set(
     assert capsys.readouterr().out.startswith(f"recorded: skipped; set {recorded.VARIABLE}")
 
 
+@pytest.mark.large
 def test_the_files_have_the_printed_tables() -> None:
     file, page = recorded_sessions(), PAGE.read_text("utf-8")
     if hashlib.sha256(file.read_bytes()).hexdigest() not in page:

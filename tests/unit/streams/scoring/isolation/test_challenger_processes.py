@@ -79,6 +79,7 @@ async def test_a_process_starts_once_without_an_embedder_and_with_a_lower_priori
 
 
 @pytest.mark.slow
+@pytest.mark.large
 async def test_a_session_that_kills_the_process_is_rejected_and_the_others_are_scored(
     processes: ChallengerProcesses, tmp_path: Path
 ) -> None:
@@ -105,6 +106,7 @@ async def test_what_is_no_longer_in_effect_ends_and_its_spending_is_remembered(
 
 
 @pytest.mark.slow
+@pytest.mark.large
 async def test_another_budget_starts_another_process(
     processes: ChallengerProcesses, started: Started, tmp_path: Path
 ) -> None:
@@ -140,6 +142,7 @@ async def test_whatever_fails_before_the_start_is_a_problem_too(processes: Chall
 
 
 @pytest.mark.slow
+@pytest.mark.large
 async def test_a_supervisor_that_crashes_ends_no_worker_and_is_replaced(
     tmp_path: Path, started: Started, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +167,7 @@ async def test_a_supervisor_that_crashes_ends_no_worker_and_is_replaced(
 
 
 @pytest.mark.slow
+@pytest.mark.large
 async def test_a_process_that_did_not_start_is_started_again_after_a_while(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: Started
 ) -> None:
@@ -192,6 +196,7 @@ async def test_a_process_that_did_not_start_is_started_again_after_a_while(
 
 
 @pytest.mark.slow
+@pytest.mark.large
 async def test_spending_that_moves_away_is_subtracted(
     processes: ChallengerProcesses, started: Started, tmp_path: Path
 ) -> None:
@@ -203,6 +208,7 @@ async def test_spending_that_moves_away_is_subtracted(
 
 
 @pytest.mark.slow
+@pytest.mark.large
 async def test_references_and_the_share_of_the_budget_reach_a_challenger_before_and_after_its_start(
     tmp_path: Path, started: Started
 ) -> None:

@@ -38,6 +38,7 @@ def digests(result: ScoringResult) -> set[str]:
     return {orjson.loads(score)["config_digest"] for score in result.scores}
 
 
+@pytest.mark.large
 async def test_each_session_is_scored_by_the_config_that_is_chosen_for_it(tmp_path: Path) -> None:
     started = Started()
     supervisor = ScoringSupervisor(

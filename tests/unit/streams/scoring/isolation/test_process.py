@@ -124,6 +124,7 @@ async def test_the_scoring_process_scores_like_this_process(process: ScoringProc
     assert process.embedder_id == "hashing@1"
 
 
+@pytest.mark.large
 async def test_a_process_that_was_launched_before_scores_and_ends_with_its_owner() -> None:
     launched = LaunchedProcess()
     owner = ScoringProcess(setup(), launched)
@@ -134,6 +135,7 @@ async def test_a_process_that_was_launched_before_scores_and_ends_with_its_owner
     assert launched.process.poll() == -signal.SIGKILL
 
 
+@pytest.mark.large
 def test_a_launched_process_that_no_worker_uses_ends_when_it_is_closed() -> None:
     launched = LaunchedProcess()
     launched.close()
@@ -150,6 +152,7 @@ def test_a_scoring_process_starts_without_what_reads_settings() -> None:
     assert "settings'" not in imported
 
 
+@pytest.mark.large
 async def test_scores_and_candidates_contain_the_requested_attempt(process: ScoringProcess) -> None:
     for attempt in (0, 3):
         result = await process.ask(session(), (), attempt)
@@ -165,6 +168,7 @@ async def test_each_concurrent_request_gets_the_scores_of_its_own_session(proces
         assert {orjson.loads(result)["session_id"] for result in (await answer).scores} == {name}
 
 
+@pytest.mark.large
 async def test_a_second_answer_is_not_paid_and_ends_no_session_in_flight(process: ScoringProcess) -> None:
     paid: list[object] = []
     lost: list[str] = []
@@ -189,6 +193,7 @@ def test_an_unavailable_embedder_is_reported_before_the_process_starts() -> None
         ScoringProcess(setup("no/such/folder"))
 
 
+@pytest.mark.large
 def test_a_process_sends_loading_messages_until_it_is_ready() -> None:
     ours, its = socket.socketpair()
     with ours, its:
@@ -206,6 +211,7 @@ def test_a_process_sends_loading_messages_until_it_is_ready() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before the setup", "during the start"])
+@pytest.mark.large
 def test_a_scoring_process_whose_worker_has_ended_ends_without_a_traceback(moment: str) -> None:
     ours, its = socket.socketpair()
     lifeline, kept = os.pipe()  # open to the end of the test: its end would kill the process at once
@@ -225,6 +231,7 @@ def test_a_scoring_process_whose_worker_has_ended_ends_without_a_traceback(momen
     assert said == (moment == "during the start")  # before, the worker has said why it ends
 
 
+@pytest.mark.large
 async def test_every_waiting_request_fails_when_the_process_dies(process: ScoringProcess) -> None:
     os.kill(process.pid, signal.SIGSTOP)
     waiting = [process.ask(session()) for _ in range(3)]
@@ -258,6 +265,7 @@ asyncio.run(main(Path(sys.argv[1])))
 """
 
 
+@pytest.mark.large
 def test_the_process_ends_with_its_worker_even_while_a_scorer_blocks_the_interpreter(tmp_path: Path) -> None:
     command = [sys.executable, "-c", WORKER, str(tmp_path / "notes")]
     worker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -271,12 +279,14 @@ def test_the_process_ends_with_its_worker_even_while_a_scorer_blocks_the_interpr
         time.sleep(0.01)
 
 
+@pytest.mark.large
 async def test_a_request_to_a_closed_process_is_not_started(process: ScoringProcess) -> None:
     process.close()
     with pytest.raises(NotStarted):
         await process.ask(session())
 
 
+@pytest.mark.large
 async def test_only_sessions_that_can_have_been_begun_count_as_started(tmp_path: Path) -> None:
     """Those that are scored at the same time, and those whose answers can have waited in the process."""
     begun = CONCURRENCY + MOST_TOGETHER
@@ -291,6 +301,7 @@ async def test_only_sessions_that_can_have_been_begun_count_as_started(tmp_path:
     assert [type(each) for each in outcomes] == [ScoringProcessDiedError] * begun + [NotStarted] * 6
 
 
+@pytest.mark.large
 async def test_a_session_that_kills_its_process_counts_as_started_though_answers_before_it_are_lost(
     tmp_path: Path,
 ) -> None:
@@ -305,6 +316,7 @@ async def test_a_session_that_kills_its_process_counts_as_started_though_answers
     assert {type(each) for each in outcomes[21 + MOST_TOGETHER :]} == {NotStarted}
 
 
+@pytest.mark.large
 async def test_a_process_that_waits_without_using_the_cpu_is_killed_only_after_a_long_silence(tmp_path: Path) -> None:
     process = ScoringProcess(setup("none", deadly_plan(tmp_path / "notes")))
     await process.connect()

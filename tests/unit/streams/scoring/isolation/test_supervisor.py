@@ -89,6 +89,7 @@ async def test_a_killing_session_is_poison_after_at_most_three_starts_and_others
     )  # at most one start is not counted, because another session was scored in that process
 
 
+@pytest.mark.large
 async def test_a_poison_session_that_is_submitted_again_gets_all_its_starts_again(tmp_path: Path) -> None:
     async with scoring(tmp_path) as supervisor:
         assert await outcomes(supervisor, ["kill"]) == {"kill": "poison"}
@@ -105,6 +106,7 @@ async def test_a_session_that_kills_its_process_only_once_is_scored(tmp_path: Pa
     assert orjson.loads((tmp_path / "state" / "attempts.json").read_bytes()) == {}
 
 
+@pytest.mark.large
 async def test_a_suspect_is_not_rejected_for_a_crash_caused_by_the_previous_suspect(tmp_path: Path) -> None:
     suspects = ["trap-1", "trap-2", "s", "kill"]
     async with scoring(tmp_path, *suspects) as supervisor:
@@ -113,6 +115,7 @@ async def test_a_suspect_is_not_rejected_for_a_crash_caused_by_the_previous_susp
     assert orjson.loads((tmp_path / "state" / "attempts.json").read_bytes()) == {}
 
 
+@pytest.mark.large
 async def test_a_quarantine_process_that_ends_between_two_suspects_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,6 +149,7 @@ def paying(processes: Started) -> list[Paying]:
     return [process for process in processes if isinstance(process, Paying)]
 
 
+@pytest.mark.large
 async def test_spending_of_a_process_is_reported_to_all_other_and_later_processes(tmp_path: Path) -> None:
     processes = Started(Paying)
     async with scoring(tmp_path, "wait", start=processes) as supervisor:
@@ -163,6 +167,7 @@ async def test_spending_of_a_process_is_reported_to_all_other_and_later_processe
         assert sum(paid.tokens for paid in paying(processes)[-1].told) == main.pid + quarantine.pid
 
 
+@pytest.mark.large
 async def test_spending_on_a_cancelled_session_is_counted(tmp_path: Path) -> None:
     processes = Started(Paying)
     async with scoring(tmp_path, start=processes) as supervisor:
@@ -181,6 +186,7 @@ async def test_spending_on_a_cancelled_session_is_counted(tmp_path: Path) -> Non
         assert (main.told, successor.told) == ([], [Paid(1, main.pid, 0.0)])
 
 
+@pytest.mark.large
 async def test_concurrent_copies_of_a_session_share_its_starts(tmp_path: Path) -> None:
     async def each(supervisor: ScoringSupervisor, name: str) -> list[str]:
         found = await asyncio.gather(*(outcomes(supervisor, [name]) for _ in range(4)))
@@ -208,6 +214,7 @@ class Held(ScoringSupervisor):
         return ScoringResult(0, 0, attempt, 0, [], [], {}, JudgeUsage(learned))
 
 
+@pytest.mark.large
 async def test_a_scoring_of_a_former_owner_is_taken_only_if_the_session_knows_no_other_verdict(tmp_path: Path) -> None:
     other, same = [JudgeVerdict(b"question", 1, "unsafe")], [JudgeVerdict(b"question", 1, "safe")]
     async with scoring(tmp_path, kind=Held) as supervisor:
@@ -223,6 +230,7 @@ async def test_a_scoring_of_a_former_owner_is_taken_only_if_the_session_knows_no
     assert found[2] is not found[0]
 
 
+@pytest.mark.large
 async def test_concurrent_attempts_at_a_session_are_distinguished_also_in_quarantine(tmp_path: Path) -> None:
     for suspects in ([], ["s"]):
         async with scoring(tmp_path, *suspects) as supervisor:
@@ -230,18 +238,21 @@ async def test_concurrent_attempts_at_a_session_are_distinguished_also_in_quaran
             assert [each.attempt for each in found] == [0, 1]
 
 
+@pytest.mark.large
 async def test_a_scorer_that_blocks_the_interpreter_is_killed_and_its_session_is_poison(tmp_path: Path) -> None:
     async with scoring(tmp_path, limits=SilenceLimits(computing_s=1.5)) as supervisor:
         found = await outcomes(supervisor, ["a", "hold", "b"])
     assert found == {"a": "scored", "hold": "poison", "b": "scored"}
 
 
+@pytest.mark.large
 async def test_a_child_process_that_outlives_the_scoring_process_does_not_hide_its_death(tmp_path: Path) -> None:
     async with scoring(tmp_path, limits=SilenceLimits(computing_s=1.5)) as supervisor:
         found = await outcomes(supervisor, ["a", "fork", "b"])
     assert found == {"a": "scored", "fork": "poison", "b": "scored"}
 
 
+@pytest.mark.large
 async def test_a_reference_applies_in_every_process(tmp_path: Path) -> None:
     setup = Setup(read_plan({"criteria": {"response_match_score": 0.5}}), "none", 60, 4)
     processes, attempts = Started(), DeathCounts(tmp_path / "attempts.json")
@@ -258,6 +269,7 @@ async def test_a_reference_applies_in_every_process(tmp_path: Path) -> None:
     await supervisor.stop()
 
 
+@pytest.mark.large
 async def test_a_process_that_dies_before_it_is_connected_is_replaced(tmp_path: Path) -> None:
     setup = Setup(deadly_plan(tmp_path / "notes"), "none", 60, 4)
     processes = Started()
@@ -269,6 +281,7 @@ async def test_a_process_that_dies_before_it_is_connected_is_replaced(tmp_path: 
     await supervisor.stop()
 
 
+@pytest.mark.large
 async def test_a_process_that_freezes_during_its_start_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -294,6 +307,7 @@ async def test_a_process_that_freezes_during_its_start_is_replaced(
         os.kill(frozen[0], 0)
 
 
+@pytest.mark.large
 async def test_the_attempts_of_the_previous_worker_count(tmp_path: Path) -> None:
     async with scoring(tmp_path, "s", "s") as supervisor:
         assert await outcomes(supervisor, ["s", "t"]) == {"s": "poison", "t": "scored"}

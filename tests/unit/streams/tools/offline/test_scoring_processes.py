@@ -35,7 +35,16 @@ clock = partial(datetime.fromtimestamp, CLOCK.timestamp(), UTC)
 """Returns the time of the recorded scores. A process that unpickles it imports no module of the tests, unlike a function."""
 
 
-@pytest.mark.parametrize("name", ["mixed, segments", "one scope at a time", "evaluation rows", "nothing"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mixed, segments",
+        *(
+            pytest.param(each, marks=pytest.mark.large)
+            for each in ("one scope at a time", "evaluation rows", "nothing")
+        ),
+    ],
+)
 async def test_two_processes_give_the_recorded_scores_in_the_recorded_order(name: str, tmp_path: Path) -> None:
     case = CASES[name]
     plan, embedder = read_plan(case.config), load_embedder(case.embedder)
@@ -73,6 +82,7 @@ async def test_a_session_that_kills_its_process_is_a_stated_failure_and_its_neig
     )
 
 
+@pytest.mark.large
 async def test_a_session_is_not_blamed_for_what_an_earlier_session_did_to_its_process(tmp_path: Path) -> None:
     names = ["a", "trap", "b", "c"]
 
@@ -94,6 +104,7 @@ async def test_the_processes_end_with_the_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("documents", "jobs"), [(MANY_DOCUMENTS - 1, 0), (MANY_DOCUMENTS, usable_cores())])
+@pytest.mark.large
 def test_without_a_number_of_jobs_many_documents_are_scored_by_a_process_per_core(documents: int, jobs: int) -> None:
     with ScoringRun(read_plan({}), None, Settings(), clock=clock, jobs=None) as run:
         run.read(of_documents([b"{}"] * documents))
@@ -135,6 +146,7 @@ REDACTS: dict[str, JsonValue] = {"gate": {"threshold": 0.0, "redact": {"word": "
 
 
 @pytest.mark.parametrize("embedder", ["none", "hashing"])
+@pytest.mark.large
 async def test_traces_that_are_accepted_and_refused_are_the_same_with_two_processes(embedder: str) -> None:
     secret = trace_document(id="kp:trace:jane.doe@example.com", metadata={"session_id": "secret"})
     same = [trace_document(id="kp:trace:same", metadata={"session_id": name}) for name in ("one", "two")]
