@@ -34,6 +34,7 @@ def continued_invocation(first: Invocation, later: Invocation) -> Invocation:
         first: The invocation with the question and the call.
         later: The invocation that has the approval, or the response of the tool.
     """
+    first = _without_answered(first, later)
     has_end = later.final_response is not None or later.error is not None
     interim = first.final_response if has_end else None
     unread = [each for each in first.unread or () if not (has_end and each.startswith("the answer "))]
@@ -65,6 +66,20 @@ def continued_invocation(first: Invocation, later: Invocation) -> Invocation:
             "unread": unread or None,
         }
     )
+
+
+def _without_answered(first: Invocation, later: Invocation) -> Invocation:
+    """Returns an invocation without the calls' missing results, and the sentences about them, that another one has."""
+    data = first.intermediate_data
+    if not isinstance(data, IntermediateData) or not any(each.response is None for each in data.tool_responses):
+        return first
+    answered = {each.id for each in later.tool_responses if each.id is not None and each.response is not None}
+    kept = [each for each in data.tool_responses if each.response is not None or each.id not in answered]
+    names = {each.name for each in data.tool_responses} - {each.name for each in kept if each.response is None}
+    begins = tuple(f"the result of the call of tool {name!r} is not " for name in names)
+    unread = [each for each in first.unread or () if not each.startswith(begins)]
+    told = {"intermediate_data": data.model_copy(update={"tool_responses": kept}), "unread": unread or None}
+    return first.model_copy(update=told)
 
 
 def responses_in(event: InvocationEvent) -> Iterator[FunctionResponse]:

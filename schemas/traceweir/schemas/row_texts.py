@@ -201,7 +201,8 @@ def _messages_text(messages: Sequence[JsonValue]) -> ReadText:
 
 
 def _is_of(message: JsonValue, roles: Collection[str]) -> bool:
-    return isinstance(message, dict) and message.get("role") in roles
+    role = message.get("role") if isinstance(message, dict) else None
+    return isinstance(role, str) and role in roles
 
 
 def _content_of(message: JsonValue) -> JsonValue:

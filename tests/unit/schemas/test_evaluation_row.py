@@ -420,6 +420,7 @@ def test_an_invocation_completed_before_its_start_has_no_latency() -> None:
         {"context": "Oslo lies in Norway."},
         {"expected_answer": "In Oslo."},
         {"role": "assistant", "content": "In Oslo."},
+        {"messages": [{"role": ["user"], "content": None}]},
         {"messages": [{"role": "system", "content": "Be kind."}]},
         [{"role": "assistant", "content": "In Oslo."}],
     ],

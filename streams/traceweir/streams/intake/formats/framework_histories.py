@@ -20,11 +20,11 @@ _ENDS = {"out_of_tokens": "length", "end_of_turn": "stop", "end_of_message": "st
 
 def conversation_of_framework(found: JsonObject) -> list[JsonObject] | None:
     """Returns the transcript in what a framework keeps of a conversation, in a list; None for another document."""
-    turns = [*objects_in(found.get("turns"))]
+    turns = _objects_alone(found.get("turns"))
     if turns and all("input_messages" in each and "output_message" in each for each in turns):
         messages = [message for turn in turns for message in _of_turn(turn)]
         return [{**{key: value for key, value in found.items() if key != "turns"}, "messages": [*messages]}]
-    listed = [*objects_in(found.get("messages"))]
+    listed = _objects_alone(found.get("messages"))
     if listed and all(map(is_message_of_pydantic_ai, listed)):
         return [{**found, "messages": [*_of_pydantic_ai(listed)]}]
     if listed and all(map(is_message_of_semantic_kernel, listed)):
@@ -32,16 +32,22 @@ def conversation_of_framework(found: JsonObject) -> list[JsonObject] | None:
     return None
 
 
+def _objects_alone(value: JsonValue) -> list[JsonObject]:
+    """Returns the objects in a list that has nothing else; none for another value."""
+    found = [*objects_in(value)]
+    return found if isinstance(value, list) and len(found) == len(value) else []
+
+
 def is_message_of_pydantic_ai(found: JsonObject) -> bool:
     """Returns whether a document is a message of Pydantic AI."""
-    parts = [*objects_in(found.get("parts"))]
-    return found.get("kind") in ("request", "response") and all("part_kind" in each for each in parts)
+    parts = _objects_alone(found.get("parts"))
+    return bool(parts) and found.get("kind") in ("request", "response") and all("part_kind" in each for each in parts)
 
 
 def is_message_of_semantic_kernel(found: JsonObject) -> bool:
     """Returns whether a document is a message of a ChatHistory of Semantic Kernel."""
     named = _named(found)
-    items = [*objects_in(named.get("items"))]
+    items = _objects_alone(named.get("items"))
     return (
         "role" in named and bool(items) and all(not each.keys().isdisjoint(("content_type", "$type")) for each in items)
     )
@@ -49,7 +55,7 @@ def is_message_of_semantic_kernel(found: JsonObject) -> bool:
 
 def _of_pydantic_ai(listed: list[JsonObject]) -> Iterator[JsonObject]:
     parts = [part for message in listed for part in objects_in(message.get("parts"))]
-    taken = {part.get("tool_call_id") for part in parts if part.get("content") == _TAKEN}
+    taken = {str(part.get("tool_call_id")) for part in parts if part.get("content") == _TAKEN}
     for message in listed:
         inner = [*objects_in(message.get("parts"))]
         if message["kind"] == "request":
@@ -83,13 +89,13 @@ def _of_request(part: JsonObject) -> Iterator[JsonObject]:
             yield {"role": "assistant", "content": [{"type": str(kind)}]}
 
 
-def _of_response(part: JsonObject, taken: set[JsonValue]) -> JsonObject:
+def _of_response(part: JsonObject, taken: set[str]) -> JsonObject:
     """Returns a part of a response as a part of a chat message."""
     name: JsonObject = {"id": part.get("tool_call_id"), "name": part.get("tool_name")}
     match part["part_kind"]:
         case "text" | "thinking" as kind:
             return {"type": kind, "text": part.get("content")}
-        case "tool-call" if part.get("tool_call_id") in taken:
+        case "tool-call" if str(part.get("tool_call_id")) in taken:
             return {"type": "text", "text": as_text(part.get("args"))}
         case "tool-call" | "builtin-tool-call":
             return {"type": "tool_call", **name, "arguments": part.get("args")}

@@ -11,7 +11,8 @@ from traceweir.streams.intake.spans.message import RequestedCall, SpanMessage, T
 
 _TOOL = "tool-"
 _REQUESTED = "tool-approval-request"
-_ANSWERED = "tool-approval-response"
+APPROVAL = "tool-approval-response"
+"""The kind of a part with what a person answered to the request for an approval."""
 _FRAMED = {"text", "json", "content", "error-text", "error-json"}
 
 
@@ -71,10 +72,10 @@ def with_denials(messages: Sequence[Any]) -> Sequence[Any]:
     }
     if not calls:
         return messages
-    answered = {part.get("toolCallId") for part in parts if part.get("type") == "tool-result"}
+    answered = {text_of(part.get("toolCallId")) for part in parts if part.get("type") == "tool-result"}
 
     def read(part: Any) -> Any:
-        if not isinstance(part, dict) or part.get("type") != _ANSWERED or part.get("approved") is not False:
+        if not isinstance(part, dict) or part.get("type") != APPROVAL or part.get("approved") is not False:
             return part
         call_id = calls.get(text_of(part.get("approvalId")))
         if not isinstance(call_id, str) or call_id in answered:

@@ -13,7 +13,7 @@ from traceweir.schemas.reasoning_text import without_reasoning
 from traceweir.schemas.result_parts import has_media
 from traceweir.schemas.text import printable
 from traceweir.schemas.user_notes import without_notes
-from traceweir.streams.intake.spans.ai_sdk_messages import read_ui_tool, with_denials
+from traceweir.streams.intake.spans.ai_sdk_messages import APPROVAL, read_ui_tool, with_denials
 from traceweir.streams.intake.spans.attributes import ABSENT, structure, text_of
 from traceweir.streams.intake.spans.hosted_tools import read_hosted
 from traceweir.streams.intake.spans.message import HIDDEN, RequestedCall, Role, SpanMessage, ToolResult, is_hidden, said
@@ -63,7 +63,10 @@ def read_messages(value: Any, role: Role = "user") -> list[SpanMessage]:
         if _begins_as_messages(inner):
             # A text that is still one was not read.
             return [SpanMessage(role, hidden=True)]
-        _collect(with_denials(inner) if isinstance(inner, list) else inner, role, found, 0)
+        # Nearly no messages have approvals, and a text tells it at once.
+        if isinstance(inner, list) and (not isinstance(value, str) or APPROVAL in value):
+            inner = with_denials(inner)
+        _collect(inner, role, found, 0)
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.chat_files import Document, answer, invocations, lines
+from tests.support.chat_files import Document, answer, invocations, lines, read_traceweir
 
 from traceweir.schemas.invocation import Invocation
 from traceweir.streams.intake.formats.recognition import built_in_kind, looks_like
@@ -106,7 +106,7 @@ ASKING = {
     "content": "",
     "tool_calls": [{"call_id": "c", "tool_name": "weather", "arguments": {"city": "Oslo"}}],
 }
-STEPS = [
+STEPS: list[Document] = [
     {"step_type": "inference", "model_response": ASKING},
     {"step_type": "tool_execution", "tool_responses": [{"call_id": "c", "tool_name": "weather", "content": "rain"}]},
     {"step_type": "inference", "model_response": SAID},
@@ -228,3 +228,26 @@ def test_a_part_of_a_conversation_is_refused_by_its_name_with_the_way_on(documen
     said = looks_like(kind, document)
     assert said.startswith(f"looks like {name}")
     assert "into one object" in said
+
+
+@pytest.mark.parametrize("value", [None, 7, "x", [], [[]], {}, {"a": []}])
+def test_any_value_at_any_place_is_read_or_refused(value: Any) -> None:
+    def with_value(found: Any, at: list[Any]) -> Any:
+        if not at:
+            return value
+        changed = dict(found) if isinstance(found, dict) else [*found]
+        changed[at[0]] = with_value(found[at[0]], at[1:])
+        return changed
+
+    def places(found: Any) -> list[list[Any]]:
+        keys = list(found) if isinstance(found, dict) else [*range(len(found))] if isinstance(found, list) else []
+        return [[key, *rest] for key in keys for rest in [[], *places(found[key])]]
+
+    conversations: list[Document] = [
+        {"messages": [request(ASKED), response(CALL), request(RETURNED), response(ANSWER, FORCED), request(TAKEN)]},
+        {"session_id": "s", "turns": [turn(STEPS, SAID)]},
+        {"messages": PYTHON},
+        {"messages": DOTNET},
+    ]
+    variants = [with_value(each, place) for each in conversations for place in places(each)]
+    assert len(read_traceweir(lines(*variants))) == len(variants)

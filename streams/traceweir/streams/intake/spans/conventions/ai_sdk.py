@@ -24,6 +24,7 @@ _TEXT = "ai.response.text"
 _OBJECTS = ("ai.response.object", "ai.result.object")
 """An answer in a schema, as JSON."""
 _TEXTS = (_TEXT, "ai.result.text", *_OBJECTS)
+_SESSIONS = ("ai.telemetry.metadata.sessionId", "ai.settings.context.sessionId")
 _CALLS = ("ai.response.toolCalls", "ai.result.toolCalls")
 
 
@@ -38,6 +39,19 @@ def _agent_of(span: Span) -> str:
     if span.name.startswith("invoke_agent "):
         return ""
     return first_text(span.attributes, "ai.telemetry.functionId")
+
+
+def _resumption(span: Span) -> str | None:
+    """Returns an empty text for a run of a session whose prompt ends with an approval, or with the result of a tool.
+
+    Without a session, nothing joins the run with the one that made the call: it keeps its question.
+    """
+    if first_text(span.attributes, _KIND) not in _KINDS or not any(key in span.attributes for key in _SESSIONS):
+        return None
+    prompt = structure(span.attributes.get("ai.prompt"))
+    messages = prompt.get("messages") if isinstance(prompt, dict) else None
+    last = messages[-1] if isinstance(messages, list) and messages else None
+    return "" if isinstance(last, dict) and last.get("role") == "tool" else None
 
 
 def _read_output(span: Span, _: object) -> list[SpanMessage]:
@@ -59,9 +73,10 @@ AI_SDK = Convention(
         ),
         Switch("telemetry: {recordInputs: true, recordOutputs: true} (AI SDK 7)", scopes=("gen_ai",)),
     ),
-    sessions=("ai.telemetry.metadata.sessionId", "ai.settings.context.sessionId"),
+    sessions=_SESSIONS,
     users=("ai.telemetry.metadata.userId", "ai.settings.context.userId"),
     agent_of={"agent": _agent_of},
+    resumption=_resumption,
     models=("ai.response.model",),
     requested_models=("ai.model.id",),
     input_tokens=("ai.usage.inputTokens", "ai.usage.promptTokens"),
