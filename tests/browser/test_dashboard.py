@@ -34,6 +34,7 @@ VIEWS = {
     "review": "/review?metric=hallucinations_v1&share=1",
     "worth a look": "/review?metric=hallucinations_v1&share=0.0001&stratum=flagged",
     "trust": "/trust?metric=hallucinations_v1",
+    "feedback": "/feedback",
     "empty": "/?app_name=nobody",
     "evals": "/evals",
     "eval set": "/evals/set?name=trips.evalset.json",

@@ -35,7 +35,7 @@ MAX_TOGETHER_BYTES = 50_000_000
 RETRY_AFTER_S = 2
 SHARED = frozenset(
     {
-        *("/", "/metrics", "/metric", "/not-scored", "/dead-letters", "/compare", "/trust", "/alerts"),
+        *("/", "/metrics", "/metric", "/not-scored", "/dead-letters", "/compare", "/trust", "/feedback", "/alerts"),
         *(f"{PREFIX}/{name}" for name in ("overview", "metric", "query", "values", "comparison", "trust")),
         *(f"{PREFIX}/{name}" for name in ("judge-spending", "not-scored", "dead-letters", "alert-slices")),
     }

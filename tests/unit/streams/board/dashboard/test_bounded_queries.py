@@ -42,6 +42,7 @@ PAGES = (
     "/dead-letters",
     "/trust?metric=hallucinations_v1",
     "/api/v1/trust?metric=hallucinations_v1",
+    "/feedback",
     "/review?metric=hallucinations_v1&share=1",
     "/review?metric=hallucinations_v1&stratum=flagged",
     "/compare?first_agent_version=2.3.1&second_agent_version=2.4.0",

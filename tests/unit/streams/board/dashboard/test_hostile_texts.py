@@ -80,6 +80,7 @@ PAGES = {
         _of("/review", metric=HOSTILE, stratum="flagged", given=HOSTILE, share="0.0001"),
     ],
     "/trust": [_of("/trust", metric=HOSTILE), _of("/trust", metric=HUGE[:1_000])],
+    "/feedback": ["/feedback", _of("/feedback", app_name=HOSTILE)],
     "/diff": [_of("/diff", first_agent_version=HOSTILE)],
     "/challenger": [_of("/challenger", name="v2"), _of("/challenger", name=HOSTILE[:90])],
     "/config": [_of("/config", digest=HOSTILE), _of("/config", digest=MARKUP)],

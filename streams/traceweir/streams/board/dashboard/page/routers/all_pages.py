@@ -12,6 +12,7 @@ from traceweir.streams.board.dashboard.page.routers import (
     comparison,
     configs,
     evals,
+    feedback,
     metrics,
     missing,
     overview,
@@ -34,6 +35,7 @@ _PARTS = (
     evals,
     review,
     trust,
+    feedback,
     anchors,
     views,
 )
