@@ -27,6 +27,7 @@ from traceweir.streams.board.dashboard.content import Content
 from traceweir.streams.board.dashboard.context import Dashboard, DashboardOptions
 from traceweir.streams.board.dashboard.feed import FeedState
 from traceweir.streams.board.dashboard.live import Live
+from traceweir.streams.board.dashboard.page.review_view import SHARES
 from traceweir.streams.board.store.duckdb_store import DuckDBStore
 
 pytestmark = pytest.mark.slow
@@ -116,6 +117,14 @@ async def test_nothing_tells_the_verdict_before_the_label(stratum: str, browse: 
         assert hidden not in main, hidden
     # The judge's name is a choice of the filter alone.
     assert "secret/judge" not in re.sub(r"<datalist.*?</datalist>", "", main, flags=re.DOTALL)
+
+
+async def test_each_share_that_is_offered_has_a_text_of_its_own(browse: Any) -> None:
+    page = (await browse().get(REVIEW)).text
+    texts = re.findall(r'<option value="[\d.]+"[^>]*>([\d.]+ %)</option>', page)
+    assert texts[:2] == ["0.01 %", "0.02 %"]
+    assert texts[-1] == "100 %"
+    assert len(set(texts)) == len(texts) == len(SHARES)
 
 
 async def test_the_label_is_taken_as_by_the_api_and_the_judge_is_shown_beside_it(
