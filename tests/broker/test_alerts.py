@@ -21,7 +21,7 @@ from traceweir.schemas.anchor import AnchorVerdict
 from traceweir.schemas.score import Score
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.partitioner import partition_of
-from traceweir.streams.board.dashboard.watched_streams import WatchedStreams
+from traceweir.streams.board.dashboard.watched_streams import streams_look
 from traceweir.streams.tools.anchors.topics import verdicts_writer
 from traceweir.streams.worker.kafka.embedded_broker import EmbeddedBroker
 from traceweir.streams.worker.kafka.topic_admin import create_topics
@@ -134,7 +134,7 @@ async def test_a_rule_is_listed_with_its_streams_and_an_accepted_alert_is_resolv
             "bank": "watched",
             "shop": "raised",
         }
-        streams = WatchedStreams(settings, lambda: True, lambda: START)
+        streams = streams_look(settings, lambda: True, lambda: START)
         await streams.look()
         assert streams.known.problem is None
         assert [(each.stream.slice, each.state) for each in streams.known.streams] == [
@@ -189,12 +189,12 @@ async def test_without_its_state_alerts_are_resolved_once_and_what_the_scores_sh
 
 async def test_the_dashboard_says_why_it_cannot_read_the_state(settings: Settings, tmp_path: Path) -> None:
     missing = settings.model_copy(update={"topic_prefix": "other."})
-    streams = WatchedStreams(missing, lambda: True, lambda: START)
+    streams = streams_look(missing, lambda: True, lambda: START)
     await streams.look()
     assert streams.known.problem is not None
     assert "other.alerts-state" in streams.known.problem
     assert streams.known.read_at is None
-    streams = WatchedStreams(settings, lambda: True, lambda: START)
+    streams = streams_look(settings, lambda: True, lambda: START)
     await streams.look()
     assert (streams.known.problem, len(streams.known.streams), streams.known.read_at) == (None, 0, START)
 

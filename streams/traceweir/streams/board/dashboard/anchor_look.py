@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from time import monotonic
-from typing import NoReturn
 
 from pydantic import BaseModel
 
-from traceweir.schemas.text import printable
 from traceweir.streams.base.settings import Settings
-from traceweir.streams.tools.anchors.listing import AnchoredCriterion
+from traceweir.streams.board.dashboard.repeated_look import LookPace, RepeatedLook
+from traceweir.streams.tools.anchors.listing import AnchoredCriterion, ListedCriterion
 from traceweir.streams.tools.anchors.reading import AnchorReader
-from traceweir.streams.tools.anchors.topics import AnchorsError
-from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
 from traceweir.streams.worker.kafka.request_thread import in_request_thread
-
-log = logging.getLogger(__name__)
 
 FIRST_LOOK_AFTER_S = 2.0
 LOOK_EVERY_S = 60.0
 """Least seconds between two looks at the topics."""
-PAUSES = 20
-"""How many times the duration of a look passes before the next one, if this is longer."""
-ASK_EVERY_S = 2.0
-"""Seconds between two questions whether somebody looks."""
 MAX_RECORDS = 400_000
 """The most records of a topic that are read at once: a year of 1,000 verdicts a day."""
 
@@ -45,57 +34,30 @@ class AnchorStanding(BaseModel):
     """Each criterion that has an anchor or a verdict, by name."""
 
 
-class AnchorLook:
-    """What anchors say, as it was last read.
+def anchor_look(
+    settings: Settings, is_watched: Callable[[], bool], now: Callable[[], datetime]
+) -> RepeatedLook[AnchorStanding]:
+    """Returns what reads once a minute what anchors say, while somebody looks at the dashboard."""
+    reader = AnchorReader(settings, MAX_RECORDS)
 
-    Args:
-        settings: Where Kafka is.
-        is_watched: Returns whether somebody looks at the dashboard; nothing is read while nobody does.
-        now: The clock.
-        clock: Seconds of a monotonic clock.
-    """
+    async def read(at: datetime) -> AnchorStanding:
+        # A first look at a year of verdicts takes seconds, in which pages are answered.
+        found, unreadable = await in_request_thread(lambda: asyncio.run(reader.look(at)))
+        return standing_at(at, found, unreadable)
 
-    def __init__(
-        self,
-        settings: Settings,
-        is_watched: Callable[[], bool],
-        now: Callable[[], datetime],
-        clock: Callable[[], float] = monotonic,
-    ) -> None:
-        self._reader = AnchorReader(settings, MAX_RECORDS)
-        self._is_watched = is_watched
-        self._now = now
-        self._clock = clock
-        self.standing = AnchorStanding()
-        """The standing at the last look."""
+    pace = LookPace(LOOK_EVERY_S, FIRST_LOOK_AFTER_S, is_watched)
+    return RepeatedLook("what anchors say", read, AnchorStanding(), with_problem, pace, now)
 
-    async def run(self) -> NoReturn:
-        """Looks again and again, until it is cancelled. The feed begins first, so that results are stored sooner."""
-        await asyncio.sleep(FIRST_LOOK_AFTER_S)
-        while True:
-            if self._is_watched():
-                began_at_s = self._clock()
-                await self.look()
-                await asyncio.sleep(max(LOOK_EVERY_S, PAUSES * (self._clock() - began_at_s)))
-            else:
-                await asyncio.sleep(ASK_EVERY_S)
 
-    async def look(self) -> None:
-        """Looks once. After a failure the former criteria stay, and the problem is said."""
-        now = self._now()
-        try:
-            # A first look at a year of verdicts takes seconds, in which pages are answered.
-            found, unreadable = await in_request_thread(lambda: asyncio.run(self._reader.look(now)))
-        except (AnchorsError, KafkaUnreachableError) as error:
-            self._failed(printable(str(error), 1_000))
-        except Exception as error:  # noqa: BLE001  # whatever it is, the dashboard goes on, and the page says it
-            self._failed(printable(repr(error), 1_000))
-        else:
-            self.standing = AnchorStanding(
-                read_at=now, unreadable=sum(map(len, unreadable.values())), criteria=[each.known for each in found]
-            )
+def standing_at(
+    at: datetime, found: Sequence[ListedCriterion], unreadable: Mapping[str, Sequence[str]]
+) -> AnchorStanding:
+    """Returns the standing at a time, of what `AnchorReader` has found."""
+    return AnchorStanding(
+        read_at=at, unreadable=sum(map(len, unreadable.values())), criteria=[each.known for each in found]
+    )
 
-    def _failed(self, problem: str) -> None:
-        if problem != self.standing.problem:
-            log.warning("what anchors say cannot be read: %s; trying again", problem)
-        self.standing = self.standing.model_copy(update={"problem": problem})
+
+def with_problem(standing: AnchorStanding, problem: str) -> AnchorStanding:
+    """Returns the standing with the reason why the topics cannot be read now."""
+    return standing.model_copy(update={"problem": problem})

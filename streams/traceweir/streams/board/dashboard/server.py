@@ -20,7 +20,7 @@ from traceweir.streams.base.errors import InvalidSettingsError
 from traceweir.streams.base.process_log import log_to_stderr
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.board.dashboard.access import Tokens
-from traceweir.streams.board.dashboard.anchor_look import AnchorLook
+from traceweir.streams.board.dashboard.anchor_look import anchor_look
 from traceweir.streams.board.dashboard.application import create_application
 from traceweir.streams.board.dashboard.challengers import PushedChallengers
 from traceweir.streams.board.dashboard.context import Dashboard, DashboardOptions
@@ -33,8 +33,8 @@ from traceweir.streams.board.dashboard.paced_state import PacedState
 from traceweir.streams.board.dashboard.retention import Retention
 from traceweir.streams.board.dashboard.saved_views import SavedViews
 from traceweir.streams.board.dashboard.token_settings import tokens_of
-from traceweir.streams.board.dashboard.trust_metrics import TrustMetrics
-from traceweir.streams.board.dashboard.watched_streams import WatchedStreams
+from traceweir.streams.board.dashboard.trust_metrics import trust_look
+from traceweir.streams.board.dashboard.watched_streams import streams_look
 from traceweir.streams.board.store.errors import StoreError
 from traceweir.streams.board.store.opening import SCHEMES, Store, open_store
 from traceweir.streams.board.store.tables import TableName
@@ -129,9 +129,9 @@ async def _serve(
     health = HealthWatch.of(settings, store, utc_now, feed.present, feed.last_answer, live.changed)
     paced = PacedState(feed.present, live.changed, health.parts)
     challengers = PushedChallengers(settings)
-    trust = TrustMetrics(store, utc_now)
-    watched = WatchedStreams(settings, lambda: live.is_watched, utc_now)
-    anchors = AnchorLook(settings, lambda: live.is_watched, utc_now)
+    trust = trust_look(store, utc_now)
+    watched = streams_look(settings, lambda: live.is_watched, utc_now)
+    anchors = anchor_look(settings, lambda: live.is_watched, utc_now)
     label_topic = LabelTopic(settings)
     options = DashboardOptions(
         paced.state,
@@ -147,9 +147,9 @@ async def _serve(
         retention=retention,
         write_labels=label_topic.write,
         health=health.parts,
-        trust_points=lambda: trust.points,
+        trust_points=lambda: trust.known,
         watched_streams=lambda: watched.known,
-        anchors=lambda: anchors.standing,
+        anchors=lambda: anchors.known,
     )
     server = _Server(
         uvicorn.Config(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
-from time import monotonic
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from traceweir.schemas.text import printable
+from traceweir.streams.board.dashboard.repeated_look import LookPace, RepeatedLook
 from traceweir.streams.board.store.judged import judged_scores
 from traceweir.streams.board.store.labels import given_labels, labelled_criteria
 from traceweir.streams.board.store.selection import Readable, Selection
@@ -21,14 +20,10 @@ if TYPE_CHECKING:
     from traceweir.streams.base.statistics.people_only import Estimated
     from traceweir.streams.lab.trust import LabelledScores
 
-log = logging.getLogger(__name__)
-
 FIRST_LOOK_AFTER_S = 20.0
 """Seconds from the start to the first computation, so that the store has read what waits."""
 LOOK_EVERY_S = 300.0
-"""Seconds between two computations."""
-PAUSES = 20
-"""How many times the duration of a computation passes before the next one, if this is longer."""
+"""Least seconds between two computations."""
 DAYS = 30
 """The days up to now whose sessions count."""
 MAX_CRITERIA = 50
@@ -40,47 +35,39 @@ _Attributes = tuple[str, str]
 """Criterion and judge, as the metrics have them."""
 
 
-class TrustMetrics:
-    """The metrics of trust, as they were last computed.
+def trust_look(store: Readable, now: Callable[[], datetime]) -> RepeatedLook[Sequence[Point]]:
+    """Returns what computes the points of the metrics now and then, whether somebody looks or not; none before the first time.
 
     Args:
         store: Has scores and labels.
         now: The clock.
-        clock: Seconds of a monotonic clock.
     """
 
-    def __init__(self, store: Readable, now: Callable[[], datetime], clock: Callable[[], float] = monotonic) -> None:
-        self._store = store
-        self._now = now
-        self._clock = clock
-        self.points: Sequence[Point] = ()
-        """The points of the last computation; none before the first."""
+    async def read(at: datetime) -> Sequence[Point]:
+        return await _points(store, at)
 
-    async def run(self) -> NoReturn:
-        """Computes again and again, until it is cancelled."""
-        await asyncio.sleep(FIRST_LOOK_AFTER_S)
-        while True:
-            began_at_s = self._clock()
-            try:
-                await self.look()
-            except Exception as error:  # noqa: BLE001  # whatever it is, the dashboard goes on, and the time tells the age
-                log.warning("the metrics of trust could not be computed: %s", printable(repr(error), 1_000))
-            await asyncio.sleep(max(LOOK_EVERY_S, PAUSES * (self._clock() - began_at_s)))
+    def former(points: Sequence[Point], _problem: str) -> Sequence[Point]:
+        # The time among them tells their age.
+        return points
 
-    async def look(self) -> None:
-        """Computes the points once. A failure leaves the former ones as they are."""
-        now = self._now()
-        since = now - timedelta(days=DAYS)
-        criteria = await asyncio.to_thread(labelled_criteria, self._store, since, MAX_CRITERIA)
-        series: dict[_Attributes, list[Point]] = {}
-        for criterion in criteria:
-            # One after another, so that the dashboard can end between two.
-            selection = Selection(since, now + timedelta(minutes=1), metric=criterion)
-            found = await asyncio.to_thread(_series, self._store, selection)
-            # Two long names can be the same when they are cut, and a scrape with two series of one name fails as a whole.
-            series = {**found, **series}
-        points = [point for each in series.values() for point in each]
-        self.points = [*points, Point(tool_catalogue.TRUST_TIME, (), now.timestamp())]
+    points: Sequence[Point] = ()
+    return RepeatedLook(
+        "the labels for the metrics of trust", read, points, former, LookPace(LOOK_EVERY_S, FIRST_LOOK_AFTER_S), now
+    )
+
+
+async def _points(store: Readable, now: datetime) -> Sequence[Point]:
+    since = now - timedelta(days=DAYS)
+    criteria = await asyncio.to_thread(labelled_criteria, store, since, MAX_CRITERIA)
+    series: dict[_Attributes, list[Point]] = {}
+    for criterion in criteria:
+        # One after another, so that the dashboard can end between two.
+        selection = Selection(since, now + timedelta(minutes=1), metric=criterion)
+        found = await asyncio.to_thread(_series, store, selection)
+        # Two long names can be the same when they are cut, and a scrape with two series of one name fails as a whole.
+        series = {**found, **series}
+    points = [point for each in series.values() for point in each]
+    return [*points, Point(tool_catalogue.TRUST_TIME, (), now.timestamp())]
 
 
 def _series(store: Readable, selection: Selection) -> dict[_Attributes, list[Point]]:

@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from time import monotonic
-from typing import TYPE_CHECKING, Literal, NoReturn
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel
 
 from traceweir.schemas.alert import AlertStream
 from traceweir.schemas.alert_rule import Watched
-from traceweir.schemas.text import printable
 from traceweir.streams.base.settings import Settings
+from traceweir.streams.board.dashboard.repeated_look import LookPace, RepeatedLook
 from traceweir.streams.worker.kafka.request_thread import in_request_thread
 
 if TYPE_CHECKING:
     from traceweir.streams.tools.alerts.state_reports import ReportedStream
 
-log = logging.getLogger(__name__)
-
 LOOK_EVERY_S = 300.0
 """Least seconds between two looks."""
-PAUSES = 20
-"""How many times the duration of a look passes before the next one, if this is longer."""
-ASK_EVERY_S = 2.0
-"""Seconds between two questions whether somebody looks and a look is due."""
 StreamState = Literal["learning", "sparse", "watched", "raised"]
 _FIRST: tuple[StreamState, ...] = ("raised", "sparse", "learning", "watched")
 
@@ -117,54 +109,21 @@ NOT_READ = KnownStreams(None, None, ())
 """What is known before the first look."""
 
 
-class WatchedStreams:
-    """The streams, as they were last read.
+def streams_look(
+    settings: Settings, is_watched: Callable[[], bool], now: Callable[[], datetime]
+) -> RepeatedLook[KnownStreams]:
+    """Returns what reads the state on Kafka now and then while somebody looks at the dashboard."""
 
-    Args:
-        settings: Where Kafka is.
-        is_watched: Returns whether somebody looks at the dashboard; nothing is read while nobody does.
-        now: The clock.
-        clock: Seconds of a monotonic clock.
-    """
+    async def read(at: datetime) -> KnownStreams:
+        return await in_request_thread(read_streams, settings, at)
 
-    def __init__(
-        self,
-        settings: Settings,
-        is_watched: Callable[[], bool],
-        now: Callable[[], datetime],
-        clock: Callable[[], float] = monotonic,
-    ) -> None:
-        self._settings = settings
-        self._is_watched = is_watched
-        self._now = now
-        self._clock = clock
-        self._due_at_s = clock()
-        self.known = NOT_READ
-        """What was found last."""
+    pace = LookPace(LOOK_EVERY_S, is_watched=is_watched)
+    return RepeatedLook("the streams of the alerts", read, NOT_READ, with_problem, pace, now)
 
-    @property
-    def is_due(self) -> bool:
-        """Whether the state has to be read now."""
-        return self._is_watched() and self._clock() >= self._due_at_s
 
-    async def run(self) -> NoReturn:
-        """Looks again and again while somebody looks at the dashboard, until it is cancelled."""
-        while True:
-            if self.is_due:
-                await self.look()
-            await asyncio.sleep(ASK_EVERY_S)
-
-    async def look(self) -> None:
-        """Reads the state once. A failure leaves the former streams as they are, with the problem."""
-        began_at_s = self._clock()
-        try:
-            self.known = await in_request_thread(read_streams, self._settings, self._now())
-        except Exception as error:  # noqa: BLE001  # whatever it is, the page says it, and the dashboard goes on
-            problem = printable(str(error) or repr(error), 1_000)
-            if problem != self.known.problem:
-                log.warning("the streams of the alerts could not be read: %s", problem)
-            self.known = replace(self.known, problem=problem)
-        self._due_at_s = self._clock() + max(LOOK_EVERY_S, PAUSES * (self._clock() - began_at_s))
+def with_problem(known: KnownStreams, problem: str) -> KnownStreams:
+    """Returns the streams with the reason why the state cannot be read now."""
+    return replace(known, problem=problem)
 
 
 def known_streams(reported: Sequence[ReportedStream], read_at: datetime) -> KnownStreams:

@@ -21,7 +21,7 @@ from traceweir.streams.board.dashboard.application import routes
 from traceweir.streams.board.dashboard.context import Dashboard, DashboardOptions
 from traceweir.streams.board.dashboard.judge_trust import criterion_trust
 from traceweir.streams.board.dashboard.live import Live
-from traceweir.streams.board.dashboard.trust_metrics import TrustMetrics
+from traceweir.streams.board.dashboard.trust_metrics import trust_look
 from traceweir.streams.board.store.errors import StoreError
 from traceweir.streams.board.store.selection import Selection
 from traceweir.streams.worker.telemetry.prometheus import exposition
@@ -34,9 +34,9 @@ SPAN = Selection(NOW - timedelta(days=1), NOW + timedelta(days=1), metric="helpf
 
 async def computed(site: Site) -> dict[tuple[str, ...], float]:
     """Returns the samples of a site, by name and the values of bound, criterion and judge."""
-    metrics = TrustMetrics(site.store, lambda: NOW + timedelta(minutes=1))
+    metrics = trust_look(site.store, lambda: NOW + timedelta(minutes=1))
     await metrics.look()
-    return samples(exposition(metrics.points, TRUST))
+    return samples(exposition(metrics.known, TRUST))
 
 
 async def test_they_say_what_the_page_says(tmp_path: Path) -> None:
@@ -54,13 +54,13 @@ async def test_they_say_what_the_page_says(tmp_path: Path) -> None:
 
 async def test_a_scrape_gives_what_was_computed_and_asks_no_store(tmp_path: Path) -> None:
     site = site_of(tmp_path, *story())
-    metrics = TrustMetrics(site.store, lambda: NOW + timedelta(minutes=1))
+    metrics = trust_look(site.store, lambda: NOW + timedelta(minutes=1))
 
     class Closed:
         def query(self, sql: str, parameters: Any = None) -> list[dict[str, Any]]:
             raise AssertionError("a scrape asked the store")
 
-    options = DashboardOptions(lambda: site.state, "full", lambda: NOW, trust_points=lambda: metrics.points)
+    options = DashboardOptions(lambda: site.state, "full", lambda: NOW, trust_points=lambda: metrics.known)
     api = Dashboard(Closed(), options, Live()).serving(routes(with_login=False))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(api), base_url="http://127.0.0.1:4180") as client:
         before = await client.get("/api/v1/prometheus")
@@ -123,13 +123,12 @@ async def test_a_failure_leaves_the_former_ones_with_their_time(tmp_path: Path) 
             return found
 
     store: Any = Failing()
-    metrics = TrustMetrics(store, lambda: NOW + timedelta(minutes=1))
+    metrics = trust_look(store, lambda: NOW + timedelta(minutes=1))
     await metrics.look()
-    former = metrics.points
+    former = metrics.known
     store.failed = True
-    with pytest.raises(StoreError):
-        await metrics.look()
-    assert metrics.points is former
+    await metrics.look()
+    assert metrics.known is former
     assert former
 
 
@@ -153,12 +152,12 @@ async def test_long_names_that_begin_alike_are_one_series(tmp_path: Path) -> Non
 
     judged = [(long, f"{long}-new", range(3)), (long, f"{long}-old", range(5, 10)), (f"{long}-b", long, range(2))]
     scores = [of_judge(criterion, judge, number) for criterion, judge, numbers in judged for number in numbers]
-    metrics = TrustMetrics(
+    metrics = trust_look(
         site_of(tmp_path, scores, [label_of(each, "pass") for each in scores]).store, lambda: NOW + timedelta(minutes=1)
     )
     await metrics.look()
-    places = [(each.instrument, each.attributes) for each in metrics.points]
+    places = [(each.instrument, each.attributes) for each in metrics.known]
     assert len(places) == len(set(places))
     # The criterion with the most labels, and of it the judge with the latest score.
-    found = samples(exposition(metrics.points, TRUST))
+    found = samples(exposition(metrics.known, TRUST))
     assert [value for (name, *_), value in found.items() if name == "trust_labels"] == [3]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +14,16 @@ from tests.support.scoring import NOW
 from tests.support.stores import open_store
 
 from traceweir.schemas.alert_rule import DEFAULT_ALERT_RULE, AlertRule
-from traceweir.streams.base.settings import Settings
 from traceweir.streams.board.dashboard import watched_streams
 from traceweir.streams.board.dashboard.page.routers.alerts import MOST_STREAMS
 from traceweir.streams.board.dashboard.watched_streams import (
-    LOOK_EVERY_S,
     KnownStreams,
     ShownStreams,
-    WatchedStreams,
     known_streams,
+    with_problem,
 )
 from traceweir.streams.tools.alerts.rule_stream import StreamReport
 from traceweir.streams.tools.alerts.state_reports import ReportedStream
-from traceweir.streams.tools.alerts.state_topic import AlertsError
 from traceweir.streams.tools.alerts.watched_scores import StreamName
 
 pytestmark = pytest.mark.slow
@@ -196,31 +192,5 @@ async def test_the_page_says_why_streams_are_missing(known: KnownStreams, words:
     assert words in (await asked(site, "/alerts")).text.partition("<h2>Watched")[2]
 
 
-async def test_the_state_is_read_while_somebody_looks_and_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
-    now_s = [0.0]
-    looks = [False]
-    answers: list[KnownStreams | Exception] = [FOUND, AlertsError("the topic is missing\x1b"), FOUND]
-
-    def read(settings: Settings, now: Any) -> KnownStreams:
-        now_s[0] += 20
-        found = answers.pop(0)
-        if isinstance(found, Exception):
-            raise found
-        return found
-
-    monkeypatch.setattr(watched_streams, "read_streams", read)
-    streams = WatchedStreams(Settings(), lambda: looks[0], lambda: NOW + timedelta(hours=1), lambda: now_s[0])
-    assert not streams.is_due
-    looks[0] = True
-    assert streams.is_due
-    await streams.look()
-    assert streams.known == FOUND
-    # It took 20 s, so that the next one is later than usual.
-    now_s[0] += LOOK_EVERY_S
-    assert not streams.is_due
-    now_s[0] += 100
-    assert streams.is_due
-    await streams.look()
-    assert streams.known == replace(FOUND, problem="the topic is missing\\x1b")
-    await streams.look()
-    assert streams.known == FOUND
+def test_a_problem_leaves_the_streams() -> None:
+    assert with_problem(FOUND, "the topic is missing") == replace(FOUND, problem="the topic is missing")

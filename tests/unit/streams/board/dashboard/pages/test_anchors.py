@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.support.anchors import standing_of
@@ -13,10 +11,7 @@ from tests.support.dashboard_site import Site
 from tests.support.scoring import NOW
 from tests.support.stores import open_store
 
-from traceweir.streams.base.settings import Settings
-from traceweir.streams.board.dashboard.anchor_look import AnchorLook, AnchorStanding
-from traceweir.streams.tools.anchors.reading import AnchorReader
-from traceweir.streams.tools.anchors.topics import AnchorsError
+from traceweir.streams.board.dashboard.anchor_look import AnchorStanding, standing_at, with_problem
 
 pytestmark = pytest.mark.slow
 
@@ -84,57 +79,11 @@ async def test_alerts_and_trust_lead_to_anchors(address: str, site: Site, visit:
     assert '">Anchors</a> tell whether a judge has changed' in (await visit(site).get(address)).text
 
 
-@pytest.mark.parametrize(
-    ("watched_from_s", "look_takes_s", "expected"),
-    [(0, 0, [2, 62, 122]), (61, 0, [62, 122]), (1_000, 0, []), (0, 5, [2, 107])],
-    ids=["always", "later", "never", "slow"],
-)
-async def test_the_topics_are_read_once_a_minute_while_somebody_looks_and_less_often_if_it_takes_long(
-    watched_from_s: int, look_takes_s: int, expected: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now_s = 0.0
-    looked: list[float] = []
-
-    async def sleep(seconds: float) -> None:
-        nonlocal now_s
-        now_s += seconds
-        if now_s > 130:
-            raise asyncio.CancelledError
-
-    async def note() -> None:
-        nonlocal now_s
-        looked.append(now_s)
-        now_s += look_takes_s
-
-    look = AnchorLook(Settings(), lambda: now_s >= watched_from_s, lambda: NOW, lambda: now_s)
-    monkeypatch.setattr(look, "look", note)
-    monkeypatch.setattr(asyncio, "sleep", sleep)
-    with pytest.raises(asyncio.CancelledError):
-        await look.run()
-    assert looked == expected
+def test_what_cannot_be_read_is_counted() -> None:
+    found = standing_at(NOW, [], {"anchor": ["0/1"], "verdict": ["0/1", "0/2"]})
+    assert found == AnchorStanding(read_at=NOW, unreadable=3)
 
 
-async def test_a_look_counts_what_cannot_be_read_and_ends_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def found(*_: Any) -> Any:
-        return [], {"anchor": ["0/1"], "verdict": ["0/1", "0/2"]}
-
-    monkeypatch.setattr(AnchorReader, "look", found)
-    look = AnchorLook(Settings(), lambda: True, lambda: NOW)
-    look.standing = AnchorStanding(problem="no broker answers")
-    await look.look()
-    assert look.standing == AnchorStanding(read_at=NOW, unreadable=3)
-
-
-async def test_a_failure_keeps_what_was_read_and_is_logged_once(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def fail(*_: Any) -> None:
-        raise AnchorsError("this user lacks the right Read")
-
-    monkeypatch.setattr(AnchorReader, "look", fail)
-    look = AnchorLook(Settings(), lambda: True, lambda: NOW)
-    look.standing = standing_of(NOW)
-    await look.look()
-    await look.look()
-    assert look.standing == standing_of(NOW).model_copy(update={"problem": "this user lacks the right Read"})
-    assert len(caplog.records) == 1
+def test_a_problem_leaves_what_was_read() -> None:
+    found = with_problem(standing_of(NOW), "this user lacks the right Read")
+    assert found == standing_of(NOW).model_copy(update={"problem": "this user lacks the right Read"})
