@@ -206,7 +206,11 @@ class Watcher:
         if self._rules.apply(watch):
             self._is_changed = True
         self._take(watch, found)
-        watch.tick(self._now(), self._behind(consumer))
+        for _ in watch.ticking(self._now(), self._behind(consumer)):
+            # A minute of 10,000 streams takes seconds, and heartbeats must not wait for them.
+            await asyncio.sleep(0)
+            if self._watch is not watch:
+                return
         self._attribute(watch)
         if watch.has_alerts or (
             self._is_changed and self._now() - self._written_s >= write_after_s(watch.changed_streams)

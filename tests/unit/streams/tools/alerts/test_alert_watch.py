@@ -346,6 +346,18 @@ def test_streams_beyond_the_bound_are_counted(monkeypatch: pytest.MonkeyPatch) -
     assert (len(watch.reports()["r"]), watch.counts["unwatched"]) == (1, 2)
 
 
+def test_a_minute_of_many_streams_is_closed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So heartbeats are sent between them."""
+    monkeypatch.setattr("traceweir.streams.tools.alerts.alert_watch._PART", 2)
+    watch = watched()
+    for number in range(6):
+        watch.add(0, 0, score(number, 0, True, app_name=f"app-{number}"))
+    list(watch.ticking(0.0, ()))
+    stepped = [watch.changed_streams for _ in watch.ticking(QUIET_S, ())]
+    assert stepped[-3:] == [0, 2, 4]
+    assert watch.changed_streams == 6
+
+
 def test_a_partition_far_ahead_of_others_waits() -> None:
     watch = watched()
     watch.add(0, 0, score(1, 0, True))
