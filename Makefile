@@ -54,7 +54,7 @@ WITH_PROPERTIES = $(shell grep -rlE --include='test_*.py' '^from hypothesis' tes
 
 test-large: $(VENV)/.installed ## Try each property with all its examples, and run the tests of thousands of sessions or of scoring processes
 	$(BIN)/pytest -n 2 --dist worksteal -m "hypothesis and $(IN_NO_SUITE)" $(WITH_PROPERTIES)
-	$(BIN)/pytest -n 2 --dist worksteal -m large tests/parity tests/property tests/unit/benchmarks tests/unit/test_suites.py tests/unit/streams/board/store tests/unit/streams/cli tests/unit/streams/intake/formats tests/unit/streams/lab tests/unit/streams/scoring/isolation tests/unit/streams/tools/offline tests/unit/streams/test_pytest_plugin.py tests/unit/streams/test_scipy_stays_outside.py
+	$(BIN)/pytest -n 2 --dist worksteal -m large tests/parity tests/property tests/unit/benchmarks tests/unit/scorers/metrics tests/unit/test_suites.py tests/unit/streams/board/store tests/unit/streams/cli tests/unit/streams/intake/formats tests/unit/streams/lab tests/unit/streams/scoring/isolation tests/unit/streams/tools/offline tests/unit/streams/test_pytest_plugin.py tests/unit/streams/test_scipy_stays_outside.py
 
 test-broker: $(VENV)/.installed ## Run the commands and workers on the embedded broker
 	$(BIN)/pytest -n 4 --dist loadgroup -m broker tests/broker tests/kafka tests/deployment

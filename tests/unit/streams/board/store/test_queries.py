@@ -639,18 +639,22 @@ def listed(store: DuckDBStore, limit: int, **conditions: Any) -> list[tuple[str,
         after = Position.parse(str(part.next))
 
 
+PAGED_BY: list[dict[str, Any]] = [
+    {},
+    {"status": "FAILED"},
+    {"text": "s"},
+    {"text": "s", "status": "FAILED"},
+    {"rationale": "WORD"},
+    {"rationale": "word", "text": "s"},
+]
+"""Conditions of which each is met by all sessions of the next test."""
+
+
+# Pages of one session end at every place; there are thirty of them, so two conditions stand for all.
 @pytest.mark.parametrize(
-    "conditions",
-    [
-        {},
-        {"status": "FAILED"},
-        {"text": "s"},
-        {"text": "s", "status": "FAILED"},
-        {"rationale": "WORD"},
-        {"rationale": "word", "text": "s"},
-    ],
+    ("limit", "conditions"),
+    [(1, PAGED_BY[0]), (1, PAGED_BY[-1]), *((limit, each) for limit in (7, 40) for each in PAGED_BY)],
 )
-@pytest.mark.parametrize("limit", [1, 2, 7, 40])
 def test_pages_of_sessions_have_each_session_once_whatever_their_length(
     limit: int, conditions: dict[str, Any], store: DuckDBStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
