@@ -82,6 +82,7 @@ def test_the_interval_is_equal_for_equal_seeds_and_differs_for_different_seeds()
     assert first != interval(values, succeeded, range(40), draws=700, seed=1)
 
 
+@pytest.mark.slow
 def test_sessions_of_a_group_are_resampled_together() -> None:
     values, succeeded = sample(40)
     alone = interval(values, succeeded, range(40))

@@ -17,6 +17,7 @@ def story(request: pytest.FixtureRequest) -> list[Scene]:
     return scenes(request.param)
 
 
+@pytest.mark.slow
 def test_with_labels_of_its_time_each_interval_contains_the_planted_rate(story: list[Scene]) -> None:
     covered = [(scene.stated.low or 1) <= scene.truth <= (scene.stated.high or 0) for scene in story[:3]]
 
@@ -46,6 +47,7 @@ def test_labels_of_before_the_drift_state_a_wrong_rate_and_say_what_they_assume(
     assert "assumes that the judge errs as it did" in stated.sentence
 
 
+@pytest.mark.slow
 def test_the_file_has_the_printed_story_and_the_page_a_sentence_of_it() -> None:
     printed = table()
 

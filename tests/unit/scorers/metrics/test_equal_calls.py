@@ -292,6 +292,7 @@ LONG: dict[str, tuple[Any, Any]] = {
     # Many keys are read before they are too many: that takes four seconds.
     [pytest.param(*each, id=name, marks=pytest.mark.large if name == "keys" else ()) for name, each in LONG.items()],
 )
+@pytest.mark.slow
 def test_a_long_value_takes_more_steps(value: Callable[[int], Any], rule: Any) -> None:
     made = [book({"n": value(number)}) for number in range(100)]
     expected = [book({"n": value(number)}) for number in range(100, 200)]

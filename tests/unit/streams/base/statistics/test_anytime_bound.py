@@ -28,6 +28,7 @@ def test_the_evidence_is_the_average_likelihood_ratio_of_the_higher_rates(right:
 
 
 @pytest.mark.parametrize("bar", [0.5, 0.8, 0.95])
+@pytest.mark.slow
 def test_whoever_looks_after_each_label_is_misled_in_one_of_twenty_cases_at_most(bar: float) -> None:
     right = (np.random.default_rng(4).random((2_000, 600)) < bar).cumsum(axis=1)
     proven = log_evidence(right, np.arange(1, 601), bar) >= -math.log(ERROR)

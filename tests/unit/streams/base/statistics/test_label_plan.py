@@ -55,6 +55,7 @@ def test_a_plan_for_the_bar_succeeds_as_often_as_it_says() -> None:
 
 
 @pytest.mark.parametrize(("rate", "passing", "failing"), [(0.5, 0.95, 0.95), (0.8, 0.95, 0.9), (0.3, 0.9, 0.95)])
+@pytest.mark.slow
 def test_a_plan_for_a_certificate_succeeds_as_often_as_it_says(rate: float, passing: float, failing: float) -> None:
     number = labels_for_certificate(Assumed(rate, passing, failing))
     assert number is not None

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 from datetime import timedelta
 
+import pytest
 from tests.support.scoring import NOW
 
 from traceweir.streams.board.dashboard.page.charts import mean_chart, pass_rate_chart
@@ -54,6 +55,7 @@ def test_few_results_without_a_value_are_no_outage() -> None:
     assert outages(series([4] * 20 + [0] * 2 + [4] * 38), 60) == []
 
 
+@pytest.mark.slow
 def test_values_that_are_missing_by_chance_are_no_outage() -> None:
     chance = random.Random(5)
     found = 0

@@ -147,6 +147,7 @@ def test_alerts_that_have_ended_are_removed_with_the_results_and_open_ones_stay(
 
 
 @pytest.mark.parametrize(("kind", "former"), [("duckdb", 15), pytest.param("clickhouse", 11, marks=CLICKHOUSE)])
+@pytest.mark.slow
 def test_a_store_of_the_version_before_alerts_is_brought_up_to_date(kind: str, former: int, tmp_path: Path) -> None:
     newest = duckdb_tables.SCHEMA_VERSION if kind == "duckdb" else clickhouse_tables.SCHEMA_VERSION
     with ExitStack() as stack:

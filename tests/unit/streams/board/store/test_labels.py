@@ -115,6 +115,7 @@ def test_a_retry_of_the_revision_that_was_seen_keeps_a_label_current(store: Stor
 
 
 @pytest.mark.parametrize("unknown", [{"revision": 7}, {"segment": 1}, {"segment": 1, "revision": 7}])
+@pytest.mark.slow
 def test_a_revision_or_segment_of_a_known_session_is_waited_for_and_then_has_a_reason(
     unknown: dict[str, int], store: Store
 ) -> None:
@@ -186,6 +187,7 @@ def test_labels_of_two_annotators_both_count(store: Store) -> None:
 
 
 @pytest.mark.parametrize("kind", ["user", "outcome"])
+@pytest.mark.slow
 def test_feedback_and_outcomes_never_calibrate(store: Store, kind: str) -> None:
     score = make_score("a", METRIC, 0.9)
     store.write(scores_batch(score))

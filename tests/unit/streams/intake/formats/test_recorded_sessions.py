@@ -37,6 +37,7 @@ def read(path: Path) -> list[DocumentRecords]:
         return list(OPENAI_CHAT.read(read_documents(stream), context))
 
 
+@pytest.mark.slow
 def test_every_transcript_becomes_a_separate_session(path: Path, found: list[DocumentRecords]) -> None:
     assert [each.problem for each in found] == [None] * len(orjson.loads(path.read_bytes()))
     sessions = [{record.session_id for record in each.records} for each in found]
@@ -76,10 +77,12 @@ def test_every_message_except_system_messages_and_marks_becomes_an_event_and_a_s
         assert len(trace.steps) == calls + texts + results
 
 
+@pytest.mark.slow
 def test_a_second_reading_gives_the_same_records(path: Path, found: list[DocumentRecords]) -> None:
     assert read(path) == found
 
 
+@pytest.mark.slow
 def test_labels_do_not_change_the_records(path: Path, found: list[DocumentRecords], tmp_path: Path) -> None:
     documents: list[dict[str, Any]] = orjson.loads(path.read_bytes())
     for document in documents:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from tests.support.eval_sets import eval_set, write
 from tests.support.recorded import recorded_sessions
 
@@ -12,6 +13,7 @@ from traceweir.streams.lab.evals.evaluate import evaluate_files
 from traceweir.streams.lab.evals.recordings import read_recordings
 
 
+@pytest.mark.slow
 def test_every_case_made_from_a_recorded_session_has_the_tool_calls_of_that_session(tmp_path: Path) -> None:
     sessions = str(recorded_sessions())
     recorded = read_recordings([sessions])

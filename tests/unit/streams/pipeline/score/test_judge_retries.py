@@ -254,6 +254,7 @@ def test_a_session_that_is_due_early_stays_so_after_a_restart_and_a_later_revisi
     assert (before.dropped, len(before)) == (0, 2)
 
 
+@pytest.mark.slow
 def test_sessions_that_are_due_early_and_are_not_taken_are_bounded_too() -> None:
     waiting = retries(RetryLater(after_s=900, max_sessions=1))
     for number in range(MAX_SETTLING + 3):

@@ -109,6 +109,7 @@ def test_a_state_goes_on_where_it_was_written_while_a_limit_is_learnt() -> None:
     assert max(len(each) for each in states) < 30_000
 
 
+@pytest.mark.slow
 def test_the_sample_of_a_limit_is_bounded_and_does_not_depend_on_the_order() -> None:
     values = np.arange(2_000.0)
     names = [str(each) for each in range(2_000)]
