@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from tests.support.dashboard_pages import TOKEN, Open, Tags
@@ -38,6 +39,25 @@ async def test_a_wrong_token_is_refused_and_the_right_one_opens_the_pages(site: 
     assert (await client.get("/sessions")).status_code == 200
     client.cookies.set(COOKIE, "forged", domain="127.0.0.1")
     assert (await visit(replace(site, token=TOKEN), cookie=f"{COOKIE}=forged").get("/sessions")).status_code == 401
+
+
+async def test_a_form_of_a_page_without_the_token_is_answered_by_the_login(site: Site, visit: Open) -> None:
+    client = visit(replace(site, token=TOKEN))
+    wrong = await client.post("/views/save", data={"token": TOKEN[:-1]})
+    right = await client.post("/views/save", data={"token": TOKEN})
+
+    assert (wrong.status_code, "This is not the token." in wrong.text) == (401, True)
+    assert (right.status_code, right.headers["location"]) == (303, "/")
+
+
+async def test_dashboards_of_one_process_know_their_own_tokens_and_their_own_clock(site: Site, visit: Open) -> None:
+    other = replace(site, token="another-token-of-30-letters-xx", now=site.now + timedelta(days=400))
+    first, second = visit(replace(site, token=TOKEN)), visit(other)
+    assert (await second.post("/login", data={"token": TOKEN})).status_code == 401
+    for client, token in ((first, TOKEN), (second, other.token)):
+        assert (await client.post("/login", data={"token": token})).status_code == 303
+    figures = [(await each.get("/api/v1/overview")).json()["metrics"] for each in (first, second)]
+    assert [bool(each) for each in figures] == [True, False]
 
 
 @pytest.mark.parametrize(
