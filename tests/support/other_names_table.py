@@ -19,7 +19,7 @@ def tables() -> tuple[list[str], list[str]]:
             "|---|---|",
             *(
                 f"| `{nearest}` | "
-                + "<br>".join(f"{said.rstrip('.')}: {_names(alike)}" for said, alike in _by_difference(rows))
+                + "<br>".join(_said(said) + _names(alike) for said, alike in _by_difference(rows))
                 + " |"
                 for nearest, rows in groupby(near, attrgetter("nearest"))
             ),
@@ -30,6 +30,11 @@ def tables() -> tuple[list[str], list[str]]:
             *(f"| {said} | {_names(alike)} |" for said, alike in _by_difference(far)),
         ],
     )
+
+
+def _said(difference: str) -> str:
+    """Returns what differs, as the beginning of a line; nothing where nothing does."""
+    return "" if difference == "The same question." else f"{difference.rstrip('.')}: "
 
 
 def _by_difference(rows: Iterable[OtherName]) -> list[tuple[str, list[OtherName]]]:
