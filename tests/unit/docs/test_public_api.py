@@ -19,7 +19,7 @@ def listed() -> dict[str, set[str]]:
     page = (ROOT / "docs" / "public-api.md").read_text("utf-8")
     _, *sections = re.split(r"^## `(.+)`$", page, flags=re.MULTILINE)
     return {
-        module: set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
+        module: set(re.findall(r"^- `(\w+)`: ", text, re.MULTILINE))
         for module, text in zip(sections[::2], sections[1::2], strict=True)
     }
 
