@@ -78,8 +78,8 @@ def _without_answered(first: Invocation, later: Invocation) -> Invocation:
     names = {each.name for each in data.tool_responses} - {each.name for each in kept if each.response is None}
     begins = tuple(f"the result of the call of tool {name!r} is not " for name in names)
     unread = [each for each in first.unread or () if not each.startswith(begins)]
-    told = {"intermediate_data": data.model_copy(update={"tool_responses": kept}), "unread": unread or None}
-    return first.model_copy(update=told)
+    changes = {"intermediate_data": data.model_copy(update={"tool_responses": kept}), "unread": unread or None}
+    return first.model_copy(update=changes)
 
 
 def responses_in(event: InvocationEvent) -> Iterator[FunctionResponse]:

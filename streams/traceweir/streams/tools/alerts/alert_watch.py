@@ -41,7 +41,7 @@ from traceweir.streams.tools.alerts.watched_scores import Minute, StreamName, Wa
 _SHARED_VALUES = {0.0: 0.0, 1.0: 1.0}
 """Open minutes have many scores with these values, which share an object each."""
 
-_PART = 500
+STREAMS_A_PART = 500
 """Streams whose minute is closed at once, in about a tenth of a second."""
 
 
@@ -299,11 +299,11 @@ class AlertWatch:
                     places.append((watched, stream, StreamScores.of(of_stream)))
                 else:
                     self.counts["unwatched"] += len({each.session for each in of_stream})
-                if len(places) % _PART == 0:
+                if len(places) % STREAMS_A_PART == 0:
                     yield
         counting = self._counting(minute // DAY, [(rule.salt(stream.name), found) for rule, stream, found in places])
         for number, ((rule, stream, found), counts) in enumerate(zip(places, counting, strict=True)):
-            if number % _PART == 0:
+            if number % STREAMS_A_PART == 0:
                 yield
             sessions, values = found.counting(counts)
             due = stream.due

@@ -345,7 +345,7 @@ class Watcher:
 
     async def _lose(self) -> None:
         """Forgets the state: another process may own the partitions."""
-        watch = self._watch
+        self._former_counts = self.counts
         self._watch = None
         reading = self._reading
         self._reading = None
@@ -353,8 +353,6 @@ class Watcher:
             reading.cancel()
             # An error of a reading that nobody needs is no error.
             await asyncio.gather(reading, return_exceptions=True)
-        if watch is not None:
-            self._former_counts += watch.counts
         await self._rules.close()
         await self._state.close()
 
@@ -363,10 +361,8 @@ class Watcher:
         self._losses += 1
         self._assigned = None
         self.readiness.reach("joining")
-        watch = self._watch
+        self._former_counts = self.counts
         self._watch = None
-        if watch is not None:
-            self._former_counts += watch.counts
         with suppress(TimeoutError):
             async with asyncio.timeout(self._settings.session_timeout_s / 2):
                 await self._writing.acquire()

@@ -348,7 +348,7 @@ def test_streams_beyond_the_bound_are_counted(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_minute_of_many_streams_is_closed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """So heartbeats are sent between them."""
-    monkeypatch.setattr("traceweir.streams.tools.alerts.alert_watch._PART", 2)
+    monkeypatch.setattr("traceweir.streams.tools.alerts.alert_watch.STREAMS_A_PART", 2)
     watch = watched()
     for number in range(6):
         watch.add(0, 0, score(number, 0, True, app_name=f"app-{number}"))

@@ -1,0 +1,184 @@
+"""Measures the memory of each process while a light load lasts for hours, on Apache Kafka.
+
+`python -m benchmarks.hours 120` plays 120 minutes. A worker with all stages, the OTLP endpoint, the dashboard on DuckDB
+and the exporter of webhooks run with the default limits; 200 records/s arrive, half of them as spans. It needs
+`KAFKA_HOME` and the packages of the extra `dashboard`.
+"""
+
+import base64
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from urllib.request import Request, urlopen
+
+import orjson
+import psutil
+from confluent_kafka import Producer
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, TracesData
+from tests.support.kafka_cluster import KafkaCluster
+
+from benchmarks.workload import interleaved, produce, record
+from traceweir.streams.base.clock import utc_now
+from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.topics import ALL_STAGES, Topics
+from traceweir.streams.worker.kafka.client_options import IDEMPOTENT
+from traceweir.streams.worker.kafka.topic_admin import create_topics
+
+RECORDS_A_SECOND = 100
+TRACES_A_SECOND = 10
+SPANS_A_TRACE = 10
+OPEN_AT_A_TIME = 500
+"""Sessions between which the events change, so that a session lasts 55 s."""
+LOOK_S = 300
+"""Seconds of the load between two looks at the processes."""
+CONFIG = {"criteria": {"completeness": 0.3, "no_tool_errors": 1.0, "response_match_score": 0.8}}
+
+
+def run(home: Path, minutes: float) -> None:
+    """Prints the memory and the cores of each process every five minutes."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        cluster = stack.enter_context(KafkaCluster(home))
+        receiver = stack.enter_context(_receiver())
+        servers = cluster.bootstrap_servers
+        create_topics(Settings(kafka_bootstrap_servers=servers, partitions=4), ALL_STAGES)
+        (folder / "eval.json").write_bytes(orjson.dumps(CONFIG))
+        environment = os.environ | {
+            "TRACEWEIR_KAFKA_BOOTSTRAP_SERVERS": servers,
+            "TRACEWEIR_PARTITIONS": "4",
+            "TRACEWEIR_STATE_DIR": str(folder / "state"),
+            "TRACEWEIR_EMBEDDER": "hashing",
+            "TRACEWEIR_STORE": str(folder / "store.duckdb"),
+            "TRACEWEIR_DASHBOARD_PORT": "0",
+            "TRACEWEIR_HEALTH_PORT": "0",
+            "TRACEWEIR_OTLP_HTTP_PORT": "0",
+            "TRACEWEIR_OTLP_GRPC": "off",
+            "TRACEWEIR_WEBHOOK_URL": receiver,
+            "TRACEWEIR_WEBHOOK_SECRET": base64.b64encode(bytes(32)).decode(),
+        }
+        worker = "worker", "--stages", ",".join(ALL_STAGES), "--config", str(folder / "eval.json")
+        log = stack.enter_context((folder / "log").open("wb"))
+        endpoint = _start(environment, "otlp", "--json", stdout=subprocess.PIPE)
+        assert endpoint.stdout is not None
+        address = orjson.loads(endpoint.stdout.readline())["http"]
+        processes = {"endpoint": endpoint, "worker": _start(environment, *worker, stdout=log, stderr=log)}
+        processes["dashboard"] = _start(environment, "dashboard", stdout=log, stderr=log)
+        processes["exporter"] = _start(environment, "export", "webhook", stdout=log, stderr=log)
+        try:
+            _load(servers, address, minutes, {name: psutil.Process(each.pid) for name, each in processes.items()})
+        finally:
+            for each in processes.values():
+                each.send_signal(signal.SIGTERM)
+            for name, each in processes.items():
+                print(f"  {name} ended with {each.wait(60)}", flush=True)
+            print((folder / "log").read_text(errors="replace")[:6_000], flush=True)
+
+
+def _start(environment: dict[str, str], *arguments: str, **streams: object) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "traceweir.streams.cli.entry", *arguments]
+    return subprocess.Popen(command, env=environment, **streams)  # type: ignore[call-overload, no-any-return]
+
+
+def _load(servers: str, address: str, minutes: float, processes: dict[str, psutil.Process]) -> None:
+    producer = Producer({**IDEMPOTENT, "bootstrap.servers": servers, "linger.ms": 20})
+    topics = Topics.of()
+    events = interleaved(1_000_000_000, OPEN_AT_A_TIME)
+    begun, second, used = time.monotonic(), 0, dict.fromkeys(processes, 0.0)
+    looked = begun
+    print("  minute, MB (cores) of: " + ", ".join(processes), flush=True)
+    while time.monotonic() - begun < minutes * 60:
+        for _ in range(RECORDS_A_SECOND):
+            session_id, number = next(events)
+            is_trace, value = record(session_id, number, utc_now())
+            produce(producer, topics, session_id, is_trace, value, 4)
+        producer.poll(0)
+        body = bytes(_request(second).SerializeToString())
+        headers = {"Content-Type": "application/x-protobuf"}
+        urlopen(Request(f"{address}/v1/traces", body, headers), timeout=60).read()
+        second += 1
+        if second % LOOK_S == 0:
+            now = time.monotonic()
+            row = []
+            for name, process in processes.items():
+                family = [process, *process.children(recursive=True)]
+                cpu = sum(sum(each.cpu_times()[:2]) for each in family)
+                memory = " + ".join(f"{each.memory_info().rss / 1e6:.0f}" for each in family)
+                row.append(f"{memory} ({(cpu - used[name]) / (now - looked):.3f})")
+                used[name] = cpu
+            looked = now
+            print(f"  {(now - begun) / 60:.0f}: " + ", ".join(row), flush=True)
+        if (left := begun + second - time.monotonic()) > 0:
+            time.sleep(left)
+    producer.flush(30)
+
+
+def _request(second: int) -> TracesData:
+    """Returns a request with whole traces that have just ended."""
+    first, now = second * TRACES_A_SECOND, utc_now() - timedelta(seconds=1)
+    end = round(now.timestamp() * 1e9)
+    spans = [
+        _span(trace, place, end) for trace in range(first, first + TRACES_A_SECOND) for place in range(SPANS_A_TRACE)
+    ]
+    return TracesData(resource_spans=[ResourceSpans(scope_spans=[ScopeSpans(spans=spans)])])
+
+
+def _span(trace: int, place: int, end: int) -> Span:
+    """Returns the agent's span at place 0, else that of a model or a tool, with contents of 200 bytes."""
+    text = "the quick brown fox jumps over the lazy dog " * 5
+    operation = ("invoke_agent", "chat", "execute_tool")[min(place, 1 + place % 2)]
+    attributes = {
+        "gen_ai.operation.name": operation,
+        "gen_ai.agent.name": "planner",
+        "gen_ai.conversation.id": f"spans-{trace}",
+        "gen_ai.request.model": "gpt-5-mini",
+        "gen_ai.tool.name": f"tool_{place}",
+        "gen_ai.tool.call.arguments": orjson.dumps({"query": text}).decode(),
+        "input.value": text,
+        "output.value": text,
+    }
+    return Span(
+        trace_id=(trace + 1).to_bytes(16, "big"),
+        span_id=(trace * 100 + place + 1).to_bytes(8, "big"),
+        parent_span_id=b"" if place == 0 else (trace * 100 + 1).to_bytes(8, "big"),
+        name=operation,
+        start_time_unix_nano=end - 1_000_000_000 + place * 10_000_000,
+        end_time_unix_nano=end,
+        attributes=[KeyValue(key=key, value=AnyValue(string_value=value)) for key, value in attributes.items()],
+    )
+
+
+class _Receives(BaseHTTPRequestHandler):
+    """Takes each event of a webhook."""
+
+    def do_POST(self) -> None:
+        """Answers 204."""
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Prints nothing."""
+
+
+@contextmanager
+def _receiver() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Receives)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+
+
+if __name__ == "__main__":
+    run(Path(os.environ["KAFKA_HOME"]), float(sys.argv[1]) if len(sys.argv) > 1 else 120)
