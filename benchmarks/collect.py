@@ -93,16 +93,16 @@ def _checkpoint(stage: Stage, table: MutableMapping[bytes, bytes]) -> int:
     return len(cut.outputs)
 
 
-def request_of(number: int) -> TracesData:
-    """Returns a request with the spans of `TRACES_PER_REQUEST` whole traces."""
-    first = number * TRACES_PER_REQUEST
+def request_of(number: int, traces: int = TRACES_PER_REQUEST, begin_ns: int = 1_767_225_600_000_000_000) -> TracesData:
+    """Returns a request with the spans of whole traces, which begin at a time in nanoseconds since 1970."""
+    first = number * traces
     spans = [
-        _span(trace, place) for trace in range(first, first + TRACES_PER_REQUEST) for place in range(SPANS_PER_TRACE)
+        _span(trace, place, begin_ns) for trace in range(first, first + traces) for place in range(SPANS_PER_TRACE)
     ]
     return TracesData(resource_spans=[ResourceSpans(scope_spans=[ScopeSpans(spans=spans)])])
 
 
-def _span(trace: int, place: int) -> Span:
+def _span(trace: int, place: int, begin_ns: int) -> Span:
     """Returns the agent's span at place 0, else that of a model or a tool, with contents of 200 bytes."""
     text = "the quick brown fox jumps over the lazy dog " * 5
     operation = ("invoke_agent", "chat", "execute_tool")[min(place, 1 + place % 2)]
@@ -116,7 +116,7 @@ def _span(trace: int, place: int) -> Span:
         "input.value": text,
         "output.value": text,
     }
-    begin = 1_767_225_600_000_000_000 + place
+    begin = begin_ns + place
     return Span(
         trace_id=(trace + 1).to_bytes(16, "big"),
         span_id=(trace * 100 + place + 1).to_bytes(8, "big"),

@@ -23,10 +23,9 @@ from urllib.request import Request, urlopen
 import orjson
 import psutil
 from confluent_kafka import Producer
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, TracesData
 from tests.support.kafka_cluster import KafkaCluster
 
+from benchmarks.collect import request_of
 from benchmarks.workload import interleaved, produce, record
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.settings import Settings
@@ -36,7 +35,9 @@ from traceweir.streams.worker.kafka.topic_admin import create_topics
 
 RECORDS_A_SECOND = 100
 TRACES_A_SECOND = 10
-SPANS_A_TRACE = 10
+"""Of ten spans each."""
+FIRST_REQUEST = 1_000_000_000
+"""So that the sessions of the spans have other names than those of the events."""
 OPEN_AT_A_TIME = 500
 """Sessions between which the events change, so that a session lasts 55 s."""
 LOOK_S = 300
@@ -102,9 +103,10 @@ def _load(servers: str, address: str, minutes: float, processes: dict[str, psuti
             is_trace, value = record(session_id, number, utc_now())
             produce(producer, topics, session_id, is_trace, value, 4)
         producer.poll(0)
-        body = bytes(_request(second).SerializeToString())
+        just_ended = utc_now() - timedelta(seconds=1)
+        request = request_of(FIRST_REQUEST + second, TRACES_A_SECOND, round(just_ended.timestamp() * 1e9))
         headers = {"Content-Type": "application/x-protobuf"}
-        urlopen(Request(f"{address}/v1/traces", body, headers), timeout=60).read()
+        urlopen(Request(f"{address}/v1/traces", request.SerializeToString(), headers), timeout=60).read()
         second += 1
         if second % LOOK_S == 0:
             now = time.monotonic()
@@ -120,41 +122,6 @@ def _load(servers: str, address: str, minutes: float, processes: dict[str, psuti
         if (left := begun + second - time.monotonic()) > 0:
             time.sleep(left)
     producer.flush(30)
-
-
-def _request(second: int) -> TracesData:
-    """Returns a request with whole traces that have just ended."""
-    first, now = second * TRACES_A_SECOND, utc_now() - timedelta(seconds=1)
-    end = round(now.timestamp() * 1e9)
-    spans = [
-        _span(trace, place, end) for trace in range(first, first + TRACES_A_SECOND) for place in range(SPANS_A_TRACE)
-    ]
-    return TracesData(resource_spans=[ResourceSpans(scope_spans=[ScopeSpans(spans=spans)])])
-
-
-def _span(trace: int, place: int, end: int) -> Span:
-    """Returns the agent's span at place 0, else that of a model or a tool, with contents of 200 bytes."""
-    text = "the quick brown fox jumps over the lazy dog " * 5
-    operation = ("invoke_agent", "chat", "execute_tool")[min(place, 1 + place % 2)]
-    attributes = {
-        "gen_ai.operation.name": operation,
-        "gen_ai.agent.name": "planner",
-        "gen_ai.conversation.id": f"spans-{trace}",
-        "gen_ai.request.model": "gpt-5-mini",
-        "gen_ai.tool.name": f"tool_{place}",
-        "gen_ai.tool.call.arguments": orjson.dumps({"query": text}).decode(),
-        "input.value": text,
-        "output.value": text,
-    }
-    return Span(
-        trace_id=(trace + 1).to_bytes(16, "big"),
-        span_id=(trace * 100 + place + 1).to_bytes(8, "big"),
-        parent_span_id=b"" if place == 0 else (trace * 100 + 1).to_bytes(8, "big"),
-        name=operation,
-        start_time_unix_nano=end - 1_000_000_000 + place * 10_000_000,
-        end_time_unix_nano=end,
-        attributes=[KeyValue(key=key, value=AnyValue(string_value=value)) for key, value in attributes.items()],
-    )
 
 
 class _Receives(BaseHTTPRequestHandler):

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.acme_convention import ACME
 from tests.support.spans import span
 
 from traceweir.streams.intake import spans
 from traceweir.streams.intake.spans import conventions
 from traceweir.streams.intake.spans.conventions import CONVENTIONS, STANDARD_FIRST
 from traceweir.streams.intake.spans.conventions.convention import Convention
-from traceweir.streams.intake.spans.conventions.source import Source
+from traceweir.streams.intake.spans.conventions.source import Source, SourceTable
 from traceweir.streams.intake.spans.kinds import kind_of
 
 INTERFACE = {"convention", "seen", "source"}
@@ -147,3 +148,17 @@ def test_the_reader_names_no_library(path: Path) -> None:
 )
 def test_a_library_is_recognised_in_code_by_each_word_of_its_name_and_by_its_scope(text: str, found: set[str]) -> None:
     assert libraries_in(text) == found
+
+
+def test_a_convention_written_as_the_guide_says_reads_spans_of_its_own() -> None:
+    texts = {"acme.input": '{"messages": [{"role": "user", "content": "Who?"}]}', "acme.output": '{"answer": "I."}'}
+    run = span(1, 0, "run", {"acme.kind": "run", **texts})
+    assert ACME.kind is not None
+    assert ACME.kind(run) == "agent"
+    assert ACME.kind(span(2, 1, "other", {})) is None
+    assert list(SourceTable(ACME.questions).read_all(run)) == ["Who?"]
+    assert list(SourceTable(ACME.answers).read_all(run)) == ["I."]
+    assert [message.text for message in next(SourceTable(ACME.inputs).read_all(run))] == ["Who?"]
+    assert list(SourceTable(ACME.results).read_all(run)) == [{"answer": "I."}]
+    assert ACME.switches[0].applies({"acme.kind"}, set())
+    assert not ACME.switches[0].applies({"gen_ai.system"}, {"acme"})
