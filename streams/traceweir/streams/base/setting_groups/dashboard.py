@@ -26,8 +26,8 @@ class DashboardSettings(SettingGroup):
     store_sessions_days: Annotated[int, Field(ge=1, le=36_500)] = 30
     """Days, 1 or more, for which sessions and dead letters are kept."""
     dashboard_host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
-    """Address of `traceweir dashboard`. Another than this machine's alone requires `TRACEWEIR_DASHBOARD_TOKEN`. Use
-    `0.0.0.0` in a container."""
+    """Address of `traceweir dashboard`. Another than this machine's alone requires a token, such as
+    `TRACEWEIR_DASHBOARD_TOKEN`. Use `0.0.0.0` in a container."""
     dashboard_port: Annotated[int, Field(ge=0, le=65_535)] = 4180
     """Its port. 0: any free port, which the command prints."""
     dashboard_token: SecretStr | None = None
@@ -36,7 +36,7 @@ class DashboardSettings(SettingGroup):
     dashboard_label_token: SecretStr | None = None
     """Likewise, to read, label, send feedback, save views and add eval cases only."""
     dashboard_read_token: SecretStr | None = None
-    """Likewise, to read only, such as for Grafana."""
+    """Likewise, to read only, such as for Grafana and a monitor of `/healthz`."""
     dashboard_feedback_token: SecretStr | None = None
     """Likewise, for an application's server, to send its users' feedback only."""
     dashboard_tokens_file: Path | None = None
@@ -52,8 +52,8 @@ class DashboardSettings(SettingGroup):
     """Eval config of the workers, whose daily budget of judges is compared with the spending. Read at the start.
     Unset: only the spending is shown."""
     dashboard_evalset: Path | None = None
-    """Eval set of Google ADK, such as `cases.evalset.json`, to which the page of a session adds it, verbatim, as a
-    case; created if missing. Unset: the page shows the command."""
+    """Eval set of Google ADK, such as `cases.evalset.json`, to which the page of a session adds the session as a
+    case, with the conversation verbatim; created if missing. Unset: the page shows the command."""
 
     dashboard_evals: Path | None = None
     """Folder of eval sets, and of runs `*.jsonl` of `traceweir eval --json`, for the page Evals."""

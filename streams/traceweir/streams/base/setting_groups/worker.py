@@ -53,7 +53,7 @@ class WorkerSettings(SettingGroup):
     transaction_timeout_s: Annotated[float, Field(ge=1, le=3600)] = TRANSACTION_TIMEOUT_S
     """Seconds, 1 to 3,600, after which Kafka aborts an open transaction; at most the brokers'
     `transaction.max.timeout.ms`, less than `TRACEWEIR_STUCK_AFTER_S`. Transactions aim at a quarter of it. After a
-    worker without a successor, readers of committed records wait up to this time."""
+    worker ends without a successor, readers of committed records wait up to this time."""
 
     log_level: LogLevel = "info"
     """Lowest level that a worker logs: `debug`, `info`, `warning` or `error` ([the log](telemetry.md#the-log))."""

@@ -74,7 +74,9 @@ def documented() -> set[str]:
     """Returns the names of conventions on the page: those of the list of switches, and of the sentence below it."""
     section = DOCUMENTED.read_text("utf-8").partition("\n## Conventions\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^- ([^:]+):", section, re.MULTILINE)
-    listed = re.split(", | and ", " ".join(section.partition("is known of ")[2].partition(".\n")[0].split()))
+    listed = re.split(
+        ", | and ", " ".join(section.partition("with one of those above: ")[2].partition(".\n")[0].split())
+    )
     names = [each.name for each in CONVENTIONS]
     # An entry says more than a name: "GenAI, current".
     of_rows = (next((name for name in names if re.match(rf"{re.escape(name)}\b", row)), row) for row in rows)
