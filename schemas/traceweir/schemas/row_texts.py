@@ -90,7 +90,7 @@ def read_request(request: JsonValue, depth: int = 0) -> ReadText:
         case list():
             return ReadText(_joined(_texts(request)), content=request)
         case dict() if depth < _MAX_DEPTH:
-            return _read_object(request, _QUESTIONS, _NO_QUESTIONS, lambda inner: read_request(inner, depth + 1))
+            return _read_request_object(request, depth)
     return _NOTHING
 
 
@@ -164,22 +164,27 @@ CALL_PARTS = frozenset(
 )
 """The kinds of parts that are calls of tools and their results."""
 _OF_MESSAGE = ("content", "parts", "role")
+_MESSAGES = ("messages", "contents")
 _MAX_DEPTH = 16
 """Objects in objects beyond which nothing is read."""
 
 
-def _read_object(
+def _read_request_object(request: JsonObject, depth: int) -> ReadText:
+    for name in _MESSAGES:
+        messages = request.get(name)
+        if isinstance(messages, list) and messages:
+            return _messages_text(messages).below(request, name)
+    if "role" in request and (content := _content_of(request)) is not None:
+        if _is_of(request, _OF_AGENT):
+            return _NOTHING
+        return ReadText(_content_text(content), content=content).below(request, *_OF_MESSAGE)
+    return _read_named(request, _QUESTIONS, _NO_QUESTIONS, lambda inner: read_request(inner, depth + 1))
+
+
+def _read_named(
     found: JsonObject, names: Sequence[str], others: Collection[str], read: Callable[[JsonValue], ReadText]
 ) -> ReadText:
     """Returns the text of a value with a usual name, or of the only value, whose name is none of `others`."""
-    for name in ("messages", "contents"):
-        messages = found.get(name)
-        if isinstance(messages, list) and messages:
-            return _messages_text(messages).below(found, name)
-    if "role" in found and (content := found.get("content", found.get("parts"))) is not None:
-        if _is_of(found, _OF_AGENT):
-            return _NOTHING
-        return ReadText(_content_text(content), content=content).below(found, *_OF_MESSAGE)
     for name in names:
         if (inner := read(found.get(name))).text is not None:
             return inner.below(found, name)
@@ -191,6 +196,7 @@ def _read_object(
 
 
 def _messages_text(messages: Sequence[JsonValue]) -> ReadText:
+    """Returns the question in the messages of a request."""
     if all(_is_of(message, _OF_AGENT) for message in messages):
         return _NOTHING
     contents = [_content_of(message) for message in messages]
@@ -210,16 +216,12 @@ def _content_of(message: JsonValue) -> JsonValue:
 
 
 def _read_response_object(response: JsonObject, depth: int) -> ReadText:
-    content = response.get("content", response.get("parts"))
-    if content is not None and _is_of(response, _OF_ASKING):
-        return _NOTHING
+    content = _content_of(response)
     if content is not None:
-        return _answer(content).below(response, *_OF_MESSAGE)
+        return _NOTHING if _is_of(response, _OF_ASKING) else _answer(content).below(response, *_OF_MESSAGE)
     messages = response.get("messages")
-    last = messages[-1] if isinstance(messages, list) and messages else None
-    if (content := _content_of(last)) is not None:
-        answer = _NOTHING if _is_of(last, _OF_ASKING) else _answer(content)
-        return answer.below(response, "messages")
+    if isinstance(messages, list) and messages and _content_of(messages[-1]) is not None:
+        return _answer_of_last(messages).below(response, "messages")
     for name, inner in (("choices", "message"), ("choices", "delta"), ("candidates", "content")):
         choice = _first(response.get(name))
         content = _content_of(choice.get(inner)) if isinstance(choice, dict) else None
@@ -227,7 +229,16 @@ def _read_response_object(response: JsonObject, depth: int) -> ReadText:
             return _answer(content).below(response, name)
     if (text := responses_api_text(response)) is not None:
         return ReadText(text).below(response, "output")
-    return _read_object(response, _ANSWERS, _NO_ANSWERS, lambda inner: read_response(inner, depth + 1))
+    for name in _MESSAGES:
+        messages = response.get(name)
+        if isinstance(messages, list) and messages:
+            return _answer_of_last(messages).below(response, name)
+    return _read_named(response, _ANSWERS, _NO_ANSWERS, lambda inner: read_response(inner, depth + 1))
+
+
+def _answer_of_last(messages: Sequence[JsonValue]) -> ReadText:
+    """Returns the text of the last message; none if it is a question, or calls a tool: an earlier text is no answer."""
+    return _NOTHING if _is_of(messages[-1], _OF_ASKING) else _answer(_content_of(messages[-1]))
 
 
 def _read_list(pieces: list[JsonValue], depth: int) -> ReadText:

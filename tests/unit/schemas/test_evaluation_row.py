@@ -412,6 +412,9 @@ def test_an_invocation_completed_before_its_start_has_no_latency() -> None:
     assert found.invocation.latency_seconds is None
 
 
+ASKED: Any = {"role": "user", "content": "Where?"}
+
+
 @pytest.mark.parametrize(
     "request_",
     [
@@ -447,10 +450,26 @@ def test_the_question_before_calls_and_results_is_the_question() -> None:
         {"role": "user", "content": "Thanks."},
         {"messages": [{"role": "assistant", "content": "In Oslo."}, {"role": "user", "content": "Thanks."}]},
         {"messages": [{"role": "tool", "content": "Oslo"}]},
+        {"messages": [ASKED, {"role": "assistant", "content": None, "tool_calls": []}]},
+        {"messages": [ASKED, {"role": "assistant", "refusal": "No."}]},
+        {"contents": [ASKED]},
+        {"contents": [{"role": "model", "parts": [{"text": "Hello."}]}, ASKED]},
     ],
 )
 def test_what_is_of_the_user_or_of_a_tool_is_no_answer(response: Any) -> None:
     assert response_text(response) is None
+
+
+@pytest.mark.parametrize("before", [[], [ASKED]], ids=["alone", "after the question"])
+def test_the_last_message_in_the_contents_of_a_response_is_the_answer(before: list[Any]) -> None:
+    assert response_text({"contents": [*before, {"role": "model", "parts": [{"text": "Oslo"}]}]}) == "Oslo"
+
+
+def test_a_row_whose_last_message_calls_a_tool_has_no_answer_and_says_so() -> None:
+    called: Any = {"role": "assistant", "content": None, "tool_calls": [{"id": "c"}]}
+    found = turn(request="Where?", response={"messages": [ASKED, called]}).invocation
+    assert found.final_response is None
+    assert found.unread
 
 
 @pytest.mark.parametrize("text_of", [request_text, response_text])
