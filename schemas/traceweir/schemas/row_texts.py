@@ -147,10 +147,15 @@ _QUESTIONS = (
 """Usual names of the value that is the question, the surest first."""
 _ANSWERS = ("answer", "response", "output", "result", "completion", "generated_text", "text", "message", "outputs")
 """Usual names of the value that is the answer, the surest first."""
-_OF_OTHERS = frozenset(("context", "contexts", "documents", "retrieved_context", "reference", "ground_truth"))
+_OF_OTHERS = frozenset(
+    (
+        *("context", "contexts", "documents", "retrieved_context", "reference", "ground_truth", "expected"),
+        *("expected_response", "expected_answer", "expected_output", "expected_facts", "expected_retrieved_context"),
+    )
+)
 _NO_QUESTIONS = frozenset(_ANSWERS) - frozenset(_QUESTIONS) | _OF_OTHERS
 _NO_ANSWERS = frozenset(_QUESTIONS) - frozenset(_ANSWERS) | _OF_OTHERS
-"""Usual names of what is something else, also if it is the only value."""
+"""Usual names of what is something else, also if it is the only value; an object can still have the text."""
 _OF_AGENT = frozenset(("assistant", "ai", "model", "tool", "function", "system", "developer"))
 _OF_ASKING = frozenset(("user", "human", "tool", "function", "system", "developer"))
 """The roles of messages that are no question, and no answer."""
@@ -191,7 +196,7 @@ def _read_named(
     ((name, only),) = found.items() if len(found) == 1 else (("", None),)
     # A number alone can be any setting.
     may_be_text = isinstance(only, str | list | dict) and not name.lower().endswith(_NO_TEXTS)
-    is_known = name in names or name.lower() in others or name.lower().startswith("expected")
+    is_known = name in names or (name.lower() in others and not isinstance(only, dict))
     return read(only).below(found, name) if may_be_text and not is_known else _NOTHING
 
 

@@ -432,6 +432,19 @@ def test_what_is_of_the_agent_or_of_the_reference_is_no_question(request_: Any) 
     assert request_text(request_) is None
 
 
+@pytest.mark.parametrize(
+    "request_",
+    [{"expected_delivery": "Friday"}, {"expected_length": "Friday"}, {"context": {"question": "Friday"}}],
+)
+def test_a_name_that_only_resembles_one_of_the_reference_can_be_that_of_the_question(request_: Any) -> None:
+    assert request_text(request_) == "Friday"
+
+
+@pytest.mark.parametrize("name", ["Reference", "expected_output"])
+def test_an_object_of_the_reference_has_its_own_names(name: str) -> None:
+    assert request_text({name: {"answer": "In Oslo."}}) is None
+
+
 def test_the_question_before_calls_and_results_is_the_question() -> None:
     asked: Any = [
         {"role": "user", "content": "Where?"},
