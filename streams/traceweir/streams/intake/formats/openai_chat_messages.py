@@ -36,7 +36,7 @@ from traceweir.streams.intake.formats.stored_endings import has_failed
 from traceweir.streams.intake.formats.transcript_items import TranscriptPlace, is_stored_answer, items_of, listed
 from traceweir.streams.intake.formats.written_calls import UNREAD_CALL, calls_in, results_in
 from traceweir.streams.intake.formats.written_objects import parts_in
-from traceweir.streams.intake.spans.printed_objects import PRINTED, can_be_code, printed_in_place_of
+from traceweir.streams.intake.spans.printed_objects import PRINTED, printed_in_place_of
 
 _ROLES: Mapping[str, Role] = {
     "user": "user",
@@ -225,8 +225,8 @@ def _messages(
         yield from (_of_tool(each, tools, at) for each in found)
         return
     part = "question" if known == "user" else "answer"
-    is_printed = isinstance(body, str) and bool(printed_in_place_of(part, body))
-    if is_printed and not can_be_code(str(body)):
+    is_printed = isinstance(body, str) and bool(printed_in_place_of(part, body, or_code=True))
+    if is_printed and printed_in_place_of(part, str(body)):
         content = ChatContent(unread=Counter([PRINTED]))
     else:
         content = content_of(body, f"{path}.{name}", place.error)

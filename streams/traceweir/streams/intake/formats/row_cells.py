@@ -14,8 +14,7 @@ from traceweir.streams.intake.formats.written_objects import parts_in
 from traceweir.streams.intake.spans.printed_objects import printed_in_place_of
 
 _QUESTIONS = ("request", "inputs")
-_OF_TEXTS = ("user", "human", "assistant", "ai", "model")
-"""The roles of the messages that are questions and answers."""
+_USERS = ("user", "human")
 
 
 def request(cell: str) -> JsonValue:
@@ -55,20 +54,20 @@ def object_in_place_of_text(columns: JsonObject) -> str:
         value = columns.get(name)
         part = "question" if name in _QUESTIONS else "answer"
         for text in () if value is None else _texts(part, value):
-            if kind := printed_in_place_of(part, text):
+            if kind := printed_in_place_of(part, text, or_code=text is value):
                 way_out = AS_JSON if kind.endswith("JSON") else "write the text that is in it"
                 return f"column {name!r}: is {kind}; {way_out}"
     return ""
 
 
 def _texts(part: str, value: JsonValue) -> Iterator[str]:
-    """Yields the text that is read as a question or an answer, and those of the messages before it."""
+    """Yields the text that is read as a question or an answer, and the newest one of a user's if several are read."""
     read = read_request(value) if part == "question" else read_response(value)
     yield from [read.text] if read.text is not None else []
     messages = value.get("messages") if isinstance(value, dict) else value
-    for message in messages if isinstance(messages, list) else ():
-        content = message.get("content") if isinstance(message, dict) and message.get("role") in _OF_TEXTS else None
-        yield from [content] if isinstance(content, str) else []
+    if part == "question" and isinstance(messages, list):
+        of_user = [each.get("content") for each in messages if isinstance(each, dict) and each.get("role") in _USERS]
+        yield from (newest for newest in of_user[-1:] if isinstance(newest, str))
 
 
 def _decoded(cell: str, keys: set[str]) -> JsonValue:

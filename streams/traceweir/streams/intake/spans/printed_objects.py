@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from traceweir.streams.intake.spans.python_text import is_one_value
+
 _OF_OBJECT = re.compile(
     r"(?:"
     r"(?:ChatCompletion(?:Message|Chunk)?|Completion|ModelResponse|GenerateContentResponse|ChatResponse|Response|Message"
@@ -19,6 +21,16 @@ _OF_OBJECT = re.compile(
 """What Python prints of an answer of an SDK, where a program wrote the object in place of its text. It is one line."""
 _IN_PYTHON = re.compile(r"\s*(?:\{|\[\s*\{)'(?:messages|query|history|choices|role|content|output|candidates)': ")
 """An object, or a list of objects, as Python prints it, with a key of a request or of an answer first."""
+_LISTED = r"\s*(?:\[\s*\{'(?:role|content)': "
+_SURELY_IN_PYTHON = {
+    "question": re.compile(
+        _LISTED + r"|\{'(?:messages|query|history|content)': |\{'role': '(?:user|human)', '(?:content|parts)': )"
+    ),
+    "answer": re.compile(
+        _LISTED + r"|\{'(?:messages|choices|content|candidates)': |\{'role': '(?:assistant|ai|model)', )"
+    ),
+}
+"""Those that are no text about objects: people show the others, such as `{'role': 'user'}`, and a model writes them."""
 _OF_QUESTION = re.compile(
     r"content='.* (?:additional_kwargs|response_metadata)=\{.*|\[?HumanMessage(?:Chunk)?\(\w+=.*\)\]?\s*"
 )
@@ -32,17 +44,14 @@ PRINTED = "object printed by Python"
 """The kind of a text that is an object."""
 
 
-def _is_printed_object(text: str) -> bool:
-    """Returns whether a text is what Python prints of an answer of an SDK."""
-    return _OF_OBJECT.fullmatch(text) is not None
-
-
-def printed_in_place_of(part: str, text: str) -> str:
+def printed_in_place_of(part: str, text: str, *, or_code: bool = False) -> str:
     """Returns what a text is that Python has printed in place of a question or an answer; empty for any other text.
 
     Args:
-        part: What the text should be, such as `answer`.
+        part: What the text should be: `question` or `answer`.
         text: The text.
+        or_code: Whether an object is found that can be the answer itself, too, such as a line of code. In a question,
+            such an object is never found.
 
     >>> printed_in_place_of("question", "content='Hi' additional_kwargs={}")
     "Python's text of an object, and not the question"
@@ -50,28 +59,11 @@ def printed_in_place_of(part: str, text: str) -> str:
     "a list in Python's notation, not JSON"
     >>> printed_in_place_of("question", "What prints {'role': 1}?"), printed_in_place_of("question", "<Response [404]>")
     ('', '')
+    >>> printed_in_place_of("answer", "{'output': 42}"), printed_in_place_of("answer", "{'output': 42}", or_code=True)
+    ('', "an object in Python's notation, not JSON")
     """
-    if is_in_python(text):
+    or_code = or_code and part == "answer"
+    if (_IN_PYTHON if or_code else _SURELY_IN_PYTHON[part]).match(text) and is_one_value(text):
         return f"{'a list' if text.lstrip().startswith('[') else 'an object'} in Python's notation, not JSON"
-    is_object = _is_printed_object(text)
-    if part == "question":
-        is_object = _OF_QUESTION.fullmatch(text) is not None and not can_be_code(text)
-    return f"Python's text of an object, and not the {part}" if is_object else ""
-
-
-def is_in_python(text: str) -> bool:
-    """Returns whether a text is a request or an answer in Python's notation, which can have a form in JSON.
-
-    >>> is_in_python("{'messages': []}"), is_in_python("{'messages': []} fails"), is_in_python("{'a': 1}")
-    (True, False, False)
-    """
-    return _IN_PYTHON.match(text) is not None and ("}" not in text or text.rstrip().endswith(("}", "]")))
-
-
-def can_be_code(text: str) -> bool:
-    """Returns whether an object that Python has printed can be the text itself, such as a line of code.
-
-    >>> can_be_code("Message(x=1)"), can_be_code("Message(id='m', x=1)")
-    (True, False)
-    """
-    return _CODE.match(text) is not None
+    is_object = (_OF_QUESTION if part == "question" else _OF_OBJECT).fullmatch(text) is not None
+    return f"Python's text of an object, and not the {part}" if is_object and (or_code or not _CODE.match(text)) else ""

@@ -10,6 +10,9 @@ import msgspec
 _TOKEN = re.compile(r"'([^'\\]*(?:\\.[^'\\]*)*)'|\"([^\"\\]*(?:\\.[^\"\\]*)*)\"|\b(?:True|False|None)\b", re.DOTALL)
 _WORDS = {"True": "true", "False": "false", "None": "null"}
 _ESCAPE = re.compile(r"\\(x[0-9a-f]{2}|u[0-9a-f]{4}|[\\'\"nrt])|\"")
+_OUTSIDE = re.compile(rf"\\.|{_TOKEN.pattern}", re.DOTALL)
+"""The tokens, and an escape outside of them, at which a text without an end would be sought again and again."""
+_BRACKET = re.compile(r"[\[\](){}]")
 _MAX_CHARS = 65_536
 
 
@@ -28,6 +31,21 @@ def python_value(value: Any) -> Any:
         return msgspec.json.decode(_TOKEN.sub(_as_json, value))
     except (ValueError, RecursionError):
         return value
+
+
+def is_one_value(text: str) -> bool:
+    """Returns whether the first bracket of a text is closed at its end: it is one object or one list, and nothing else.
+
+    >>> is_one_value("{'a': Point(x=1)}"), is_one_value("{'a': '}'}"), is_one_value("{'a': 1} or {}"), is_one_value("{'a'")
+    (True, True, False, False)
+    """
+    text = _OUTSIDE.sub("", text.strip())
+    depth = 0
+    for found in _BRACKET.finditer(text):
+        depth += 1 if found[0] in "[({" else -1
+        if depth <= 0:
+            return found.end() == len(text)
+    return False
 
 
 def _as_json(token: re.Match[str]) -> str:

@@ -12,7 +12,7 @@ from traceweir.streams.intake.spans.api_bodies import PYTHON_TEXT
 from traceweir.streams.intake.spans.attributes import ABSENT, decoded, plain, structure
 from traceweir.streams.intake.spans.message import SpanMessage, asks_without_text, is_hidden
 from traceweir.streams.intake.spans.messages import read_message, read_messages
-from traceweir.streams.intake.spans.printed_objects import is_in_python, printed_in_place_of
+from traceweir.streams.intake.spans.printed_objects import printed_in_place_of
 from traceweir.streams.intake.spans.python_text import python_value
 
 _QUESTION_KEYS = ("new_message", "task", "message", "question", "query", "user_query", "user_input", "user_message")
@@ -40,18 +40,18 @@ _MAX_DEPTH = 6
 
 def question_in(value: Any) -> str:
     """Returns the user's question in a value, which can be JSON in a text; empty if there is none."""
-    return _question(_structure(value), 0)
+    return _question(_structure("question", value), 0)
 
 
 def answer_in(value: Any) -> str:
     """Returns the answer to the user in a value, which can be JSON in a text; empty if there is none."""
-    return _answer(_structure(value), 0)
+    return _answer(_structure("answer", value), 0)
 
 
-def _structure(value: Any) -> Any:
+def _structure(part: str, value: Any) -> Any:
     """Returns a value with the JSON of a text decoded, and likewise a request or an answer in Python's notation."""
     found = structure(value)
-    return python_value(found) if isinstance(found, str) and is_in_python(found) else found
+    return python_value(found) if isinstance(found, str) and printed_in_place_of(part, found) else found
 
 
 def newest_user_text(messages: Sequence[SpanMessage]) -> str:
@@ -125,7 +125,7 @@ def _only_text(key: str, value: Any) -> str:
 
 def _is_text(part: str, text: str) -> bool:
     """Returns whether a text is one for people: neither Python's text of an object nor a data URL."""
-    return not PYTHON_TEXT.match(text) and not data_url_kind(text) and not printed_in_place_of(part, text)
+    return not is_printed(part, text) and not data_url_kind(text)
 
 
 def is_printed(part: str, value: Any) -> bool:

@@ -134,6 +134,51 @@ def test_an_object_as_python_prints_it_is_neither_question_nor_answer_inside_a_v
     assert "Python's" in said
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        {
+            "request": "q",
+            "response": {
+                "messages": [
+                    {"role": "user", "content": "<Response [404]>"},
+                    {"role": "assistant", "content": "not found"},
+                ]
+            },
+        },
+        {
+            "request": {
+                "messages": [
+                    {"role": "user", "content": "q"},
+                    {"role": "assistant", "content": "{'role': 'x'}"},
+                    {"role": "user", "content": "and?"},
+                ]
+            },
+            "response": "a",
+        },
+        {"request": "q", "response": {"output": "Response(status=404)"}},
+        {"request": "{'role': 'user' gives a syntax error, why?", "response": "a"},
+    ],
+    ids=["the question in a response", "a former answer", "code in an answer", "code in a question"],
+)
+def test_a_row_is_read_if_neither_its_question_nor_its_answer_is_surely_printed(
+    row: dict[str, object], tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(row) + "\n")
+
+    assert [each["row"] for each in events(read(path)) if "row" in each] == [row]
+
+
+def test_the_newest_of_several_questions_is_no_object_that_python_prints(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    asked = [{"role": "user", "content": "q"}, {"role": "user", "content": PRINTED}]
+    path.write_text(json.dumps({"request": {"messages": asked}, "response": "a"}) + "\n")
+    [said] = problems(read(path), path)
+
+    assert said.startswith("row 1, column 'request': is Python's text of an object")
+
+
 def test_a_question_about_an_object_as_python_prints_it_stays_a_question(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     question = "{'role': 'user'} is refused. Why is {'role': 1} not?"

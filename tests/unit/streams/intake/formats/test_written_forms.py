@@ -224,6 +224,8 @@ def test_an_object_of_an_sdk_as_python_prints_it_is_no_answer(text: str) -> None
         "Message(role='user', content='Hi')",
         "AIMessage(content='Hi')",
         "<Response [500]>",
+        "{'output': 42}",
+        "{'role': 'user', 'content': 'Hi'}",
     ],
 )
 def test_an_object_that_can_be_the_answer_itself_stays_and_is_named(text: str) -> None:
@@ -240,6 +242,8 @@ def test_an_object_that_can_be_the_answer_itself_stays_and_is_named(text: str) -
         "content='Hi' response_metadata={'a': 1} - why does my print show this?",
         "ChatCompletionMessage(content='It rains.', refusal=None, role='assistant', tool_calls=None)",
         "{'role': 'user'} or {'content': 'Hi'}?",
+        "{'role': 'user' gives a syntax error, why?",
+        "{'role': 'user'} works, but this fails: {'role': 1}",
     ],
 )
 def test_an_object_that_a_user_shows_is_the_question(text: str) -> None:

@@ -101,6 +101,35 @@ def test_an_answer_that_is_pythons_text_of_an_object_is_none(text: str) -> None:
     assert "the answer is no text: 1 part of type 'object printed by Python'" in completed["missing"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<Response [404]>",
+        "content='Hi' response_metadata={'a': 1} is what it prints.",
+        "{'output': 'hello'}",
+        "{'output': 42}",
+        "{'role': 'user', 'content': 'Hi'}",
+    ],
+)
+def test_an_object_that_can_be_the_answer_itself_stays_as_it_is(text: str) -> None:
+    told = {"openinference.span.kind": "AGENT", "agent.name": "desk", "input.value": '{"task": "What is printed?"}'}
+    completed = by_type(span(1, 0, "CodeAgent.run", {**told, "output.value": text}))["invocation.completed"]
+    assert completed["final_response"]["parts"] == [{"text": text}]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{'role': 'user' gives a syntax error, why?",
+        "{'role': 'user'} works, but this fails: {'role': 1}",
+    ],
+)
+def test_a_question_about_objects_of_python_is_the_question(text: str) -> None:
+    told = {"openinference.span.kind": "AGENT", "agent.name": "desk", "output.value": "A brace is missing."}
+    started = by_type(span(1, 0, "Agent.run", {**told, "input.value": text}))["invocation.started"]
+    assert started["user_content"]["parts"] == [{"text": text}]
+
+
 def test_a_question_that_is_pythons_text_of_an_object_is_none() -> None:
     told = {"openinference.span.kind": "AGENT", "agent.name": "desk", "output.value": "A lamp."}
     asked = "content='What is it?' additional_kwargs={} response_metadata={}"
