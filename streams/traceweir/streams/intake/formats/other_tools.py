@@ -151,22 +151,26 @@ def _first_without_role(found: JsonObject) -> JsonObject | None:
     return messages[0] if len(messages) == len(listed) else None
 
 
-def _is_of_voice(found: JsonObject) -> bool:
+def _is_of_voice(found: JsonObject) -> Sureness:
     said = _first(found.get("transcript_object", found.get("transcript")))
     of_transcript = isinstance(said, dict) and "role" in said and not said.keys().isdisjoint({"message", "words"})
-    messages = found.get("messages")
-    listed = messages if isinstance(messages, list) else []
-    return of_transcript or any(
-        isinstance(each, dict) and each.get("role") == "bot" and isinstance(each.get("message"), str) for each in listed
-    )
+    of_bot = any(each.get("role") == "bot" and isinstance(each.get("message"), str) for each in _without_content(found))
+    return Sureness.CERTAIN if of_bot else possible(of_transcript)
 
 
-def _is_of_desk(found: JsonObject) -> bool:
+def _is_of_desk(found: JsonObject) -> Sureness:
     answer = found.get("queryResult")
     of_dialogflow = isinstance(answer, dict) and not answer.keys().isdisjoint({"queryText", "responseMessages"})
-    message = _first(found.get("messages"))
-    of_botpress = isinstance(message, dict) and {"direction", "payload"} <= message.keys()
-    return of_dialogflow or of_botpress or isinstance(found.get("conversation_parts"), dict)
+    of_botpress = any({"direction", "payload"} <= each.keys() for each in _without_content(found)[:1])
+    of_intercom = isinstance(found.get("conversation_parts"), dict)
+    return Sureness.CERTAIN if of_botpress else possible(of_dialogflow or of_intercom)
+
+
+def _without_content(found: JsonObject) -> list[JsonObject]:
+    """Returns the `messages` if none of them has a content, as a chat transcript has; none otherwise."""
+    listed = found.get("messages")
+    messages = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    return [] if any("content" in each for each in messages) else messages
 
 
 def _first(listed: JsonValue) -> JsonValue:

@@ -12,11 +12,14 @@ _OUTPUT_OF_CLAUDE_CODE = ("system", "assistant", "user", "stream_event", "result
 """The types of the messages that Claude Code and its SDK write as JSON."""
 
 
-def _is_line_of_claude_code(found: JsonObject) -> bool:
-    message = found.get("message")
+def _is_line_of_claude_code(found: JsonObject) -> Sureness:
+    if not {"sessionId", "message"} <= found.keys():
+        return Sureness.NO
+    if {"uuid", "parentUuid"} <= found.keys():
+        return Sureness.CERTAIN
+    message = found["message"]
     # Some tools copy the lines without what links them.
-    is_said = found.get("type") in ("user", "assistant") and isinstance(message, dict) and "role" in message
-    return {"sessionId", "message"} <= found.keys() and ({"uuid", "parentUuid"} <= found.keys() or is_said)
+    return possible(found.get("type") in ("user", "assistant") and isinstance(message, dict) and "role" in message)
 
 
 def _is_note_of_claude_code(found: JsonObject) -> bool:

@@ -233,6 +233,42 @@ def test_a_document_that_no_format_reads_is_named_with_the_way_out(
         assert found.records == []
 
 
+OF_OTHERS: list[dict[str, Any]] = [
+    {"transcript": [{"role": "agent", "message": "x"}]},
+    {"conversation_parts": {}},
+    {"queryResult": {"queryText": "Hi"}},
+    {"turn_id": "t", "input_messages": [], "output_message": {}},
+]
+DIRECTED = [{**each, "direction": "in", "payload": {}} for each in CHAT["messages"]]
+LINE: dict[str, Any] = {"type": "user", "sessionId": "s", "message": {"role": "user"}}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        *({"request": "q", "response": "a"} | more for more in OF_OTHERS),
+        *(CHAT | more for more in [*OF_OTHERS, LINE]),
+        {"messages": DIRECTED},
+    ],
+    ids=json.dumps,
+)
+def test_a_readable_document_is_read_though_it_has_keys_of_documents_that_no_format_reads(
+    document: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "a.jsonl").write_text(json.dumps(document))
+    [found] = read(tmp_path / "a.jsonl", "traceweir")
+
+    assert found.problem is None
+    assert found.records
+
+
+def test_a_line_of_claude_code_without_its_links_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(json.dumps(LINE))
+    [found] = read(tmp_path / "a.jsonl", "traceweir")
+
+    assert "looks like a line of a log of Claude Code" in str(found.problem)
+
+
 def test_each_document_of_a_mixed_file_is_read_in_its_own_format(tmp_path: Path) -> None:
     documents = [CHAT, EVENT, {"resourceSpans": []}, BOOKING, ROW, RESULT, trace_document(), CHAT | {"id": 7}, {"a": 1}]
     (tmp_path / "mixed.jsonl").write_text("\n".join(map(json.dumps, documents)) + "\nnot JSON\n")
