@@ -15,10 +15,8 @@ from traceweir.streams.intake.formats.chat_turns import ChatMessage
 
 _KINDS_OF_LINES = {"isSidechain": "subagent", "isCompactSummary": "summary", "isMeta": "meta"}
 """The marks of lines of Claude Code that are no message between the user and the agent, each with the kind of its note."""
-_OF_COMMANDS = frozenset(
-    (COMMAND, *(f"{shell}-{stream}" for shell in ("bash", "local-command") for stream in ("stdout", "stderr")))
-)
-"""The kinds of notes that commands of the user leave, which the agent does not run."""
+_OUTPUTS = frozenset(f"{shell}-{stream}" for shell in ("bash", "local-command") for stream in ("stdout", "stderr"))
+"""The kinds of the notes that have what commands of the user wrote, which the agent does not run."""
 
 
 def message_of_line(item: JsonObject) -> tuple[JsonObject, str]:
@@ -47,8 +45,9 @@ def with_placed_notes(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
     found: list[ChatMessage] = []
     waiting: Counter[str] = Counter()
     for message in messages:
-        # Before the first message there is no turn to interrupt; and a command of the user is what was interrupted.
-        if message.is_note and INTERRUPTION in message.unread and found and waiting.keys().isdisjoint(_OF_COMMANDS):
+        # Before the first message there is no turn to interrupt; and a command that waits is what was interrupted.
+        is_stop = message.is_note and INTERRUPTION in message.unread
+        if is_stop and found and COMMAND not in waiting and not _is_after_end(found[-1], waiting):
             found.append(ChatMessage("assistant", "", finish=INTERRUPTED))
         elif message.is_note:
             waiting += message.unread
@@ -62,3 +61,12 @@ def with_placed_notes(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
     if waiting and found:
         found[-1] = replace(found[-1], notes_after=waiting)
     return found
+
+
+def _is_after_end(last: ChatMessage, waiting: Counter[str]) -> bool:
+    """Returns whether a command of the user has run after an answer that the model had ended: it was interrupted then.
+
+    Without an end, the command can have run while the agent worked.
+    """
+    has_ended = last.role == "assistant" and last.finish != "" and not last.calls
+    return has_ended and not waiting.keys().isdisjoint(_OUTPUTS)
