@@ -150,11 +150,16 @@ def _question_in(event: InvocationStarted) -> str:
 
 def _content_of(event: ToolCalled | ToolReturned) -> str:
     """Returns what a call or a response has in common with its repetitions; empty if that cannot be compared."""
-    args = [event.args] if isinstance(event, ToolCalled) else []
+    said = event.args if isinstance(event, ToolCalled) else _lacks_result(event)
     try:
-        return json.dumps([event.type, event.call_id, event.name, *args], sort_keys=True)
+        return json.dumps([event.type, event.call_id, event.name, said], sort_keys=True)
     except RecursionError:
         return ""
+
+
+def _lacks_result(event: ToolReturned) -> bool:
+    """Returns whether an event only says that its source does not have the result, which a later run can have."""
+    return event.response is None and event.error is None and bool(event.missing)
 
 
 def _steps(event: InvocationEvent, name: str, *, may_repeat: bool) -> Iterator[tuple[str | None, TurnStep]]:
@@ -165,7 +170,8 @@ def _steps(event: InvocationEvent, name: str, *, may_repeat: bool) -> Iterator[t
             yield None, TurnStep(name, calls=_known(event.call_id), begins=False, content=content)
         case ToolReturned():
             answers = _known(event.call_id)
-            pending = answers if answers and event.error is None and is_pending(event.response) else ()
+            is_open = _lacks_result(event) or (event.error is None and is_pending(event.response))
+            pending = answers if is_open else ()
             yield None, TurnStep(name, answers=answers, pending=pending, begins=False, responds=True)
         case InvocationStarted():
             # A source can leave questions out, so a turn without one only goes on if its source says so.

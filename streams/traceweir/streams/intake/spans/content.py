@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from traceweir.streams.intake.spans.conventions import hooks_of, keys_of
 from traceweir.streams.intake.spans.dialects import input_messages
 from traceweir.streams.intake.spans.frame_content import answer_on, finish_on, last_message_on, question_on
-from traceweir.streams.intake.spans.interrupts import resumption_on
+from traceweir.streams.intake.spans.interrupts import repeats_question, resumption_on
 from traceweir.streams.intake.spans.message import newest_turn
 from traceweir.streams.intake.spans.messages import read_message, read_messages
 from traceweir.streams.intake.spans.model_calls import ModelCall, last_of
@@ -54,6 +54,11 @@ def resumption_of(turn: TurnSpans) -> str | None:
     """Returns what a person answered, if the invocation goes on with that; as `resumption_on`."""
     frames = _frames_of(turn, turn.roots[0])
     return next((found for node in frames if (found := resumption_on(node.span)) is not None), None)
+
+
+def goes_on_with_question(turn: TurnSpans) -> bool:
+    """Returns whether the invocation can go on with the question of a former one; as `repeats_question`."""
+    return any(repeats_question(node.span) for node in _frames_of(turn, turn.roots[0]))
 
 
 def reads_only_results(models: Sequence[ModelCall]) -> bool:

@@ -7,6 +7,7 @@ from traceweir.streams.intake.spans.span import Span
 
 _WAIT = hooks_of(lambda each: each.waits)
 _RESUMPTIONS = hooks_of(lambda each: each.resumption)
+_REPEAT = hooks_of(lambda each: each.repeats_question)
 
 
 def waits_for_person(span: Span) -> bool:
@@ -28,3 +29,11 @@ def resumption_on(span: Span) -> str | None:
     The text is empty if the answer is no text, such as an approval. Of any other run it is None.
     """
     return next((found for tell in _RESUMPTIONS if (found := tell(span)) is not None), None)
+
+
+def repeats_question(span: Span) -> bool:
+    """Returns whether a run can go on with the question of a former one, which it repeats, and with the results of its calls.
+
+    Whether there is a former one, only the ids of the calls tell, which are in the events of both.
+    """
+    return any(tell(span) for tell in _REPEAT)

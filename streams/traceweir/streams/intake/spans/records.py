@@ -8,6 +8,7 @@ from traceweir.schemas.event_steps import QUESTION_OF_RUN_BEFORE
 from traceweir.streams.intake.spans.content import (
     began_with_question,
     given_answer,
+    goes_on_with_question,
     question_of,
     reads_only_results,
     resumption_of,
@@ -73,15 +74,16 @@ class Reading:
         forced = forced_answers(own, ran, given)
         has_whole_history = turn.bare or began_with_question(turn, models)
         resumption = resumption_of(turn)
+        repeats = goes_on_with_question(turn)
         only_results = turn.bare and reads_only_results(models)
         calls = read_tool_calls(
             turn.nodes,
             models,
             has_whole_history=has_whole_history,
             answering=forced.names,
-            resumes=resumption is not None or only_results,
+            resumes=resumption is not None or repeats or only_results,
         )
-        answers_calls = any(call.is_earlier for call in calls)
+        answers_calls = not repeats and any(call.is_earlier for call in calls)
         question = question_of(turn, own) if resumption is None else resumption
         if answers_calls:
             # The answer of a person lets calls of a former invocation go on, and is no question.

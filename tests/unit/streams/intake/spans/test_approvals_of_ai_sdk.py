@@ -9,6 +9,7 @@ import pytest
 from tests.support.scoring import make_session
 from tests.support.spans import span
 
+from traceweir.schemas.continued_invocations import APPROVED_IN_WORDS
 from traceweir.schemas.events import EVENT
 from traceweir.schemas.invocation import Invocation
 from traceweir.schemas.turns import turns_of
@@ -43,13 +44,17 @@ def run(trace: str, messages: list[Any], **said: Any) -> list[Span]:
 
 
 def whole(*last: dict[str, Any]) -> list[Invocation]:
-    spans = [
-        *run("a", [QUESTION], toolCalls=[CALL | {"input": '{"path": "a.txt"}'}]),
-        *run("b", [QUESTION, ASKING, {"role": "tool", "content": [*last]}], text="Done."),
-    ]
+    return invocations(
+        run("a", [QUESTION], toolCalls=[CALL | {"input": '{"path": "a.txt"}'}]),
+        run("b", [QUESTION, ASKING, {"role": "tool", "content": [*last]}], text="Done."),
+    )
+
+
+def invocations(*runs: list[Span]) -> list[Invocation]:
+    spans = [each for found in runs for each in found]
     events = [
         EVENT.validate_json(json.dumps(each))
-        for trace in "ab"
+        for trace in dict.fromkeys(each.trace_id[0] for each in spans)
         for each in read_trace([each for each in spans if each.trace_id[0] == trace]).events
     ]
     return [each.invocation for each in turns_of(make_session("s", events=events))]
@@ -82,3 +87,33 @@ def test_a_run_of_no_session_keeps_its_question() -> None:
     started = next(each for each in read_trace(spans).events if each["type"] == "invocation.started")
 
     assert started["user_content"]["parts"] == [{"text": "Delete a.txt"}]
+
+
+@pytest.mark.parametrize("last", [[reply(False)], [reply(True), RESULT], [RESULT]])
+def test_a_run_whose_former_run_is_not_there_has_its_question(last: list[Any]) -> None:
+    (found,) = invocations(run("b", [QUESTION, ASKING, {"role": "tool", "content": last}], text="Done."))
+
+    assert found.user_content is not None
+    assert found.user_content.text == "Delete a.txt"
+    assert not [each for each in found.unread or () if each.startswith("the question ")]
+
+
+def test_each_turn_of_a_session_has_its_question_if_each_prompt_ends_with_a_result() -> None:
+    def asked(text: str) -> list[Any]:
+        return [{"role": "user", "content": text}, ASKING, {"role": "tool", "content": [RESULT]}]
+
+    found = invocations(run("a", asked("When?"), text="Now."), run("b", asked("Where?"), text="Here."))
+
+    assert [each.user_content and each.user_content.text for each in found] == ["When?", "Where?"]
+
+
+def test_a_message_of_the_user_after_the_question_is_said_to_be_no_part_of_it() -> None:
+    more = {"role": "user", "content": "Yes, do it"}
+    (found,) = invocations(
+        run("a", [QUESTION], toolCalls=[CALL | {"input": '{"path": "a.txt"}'}]),
+        run("b", [QUESTION, more, ASKING, {"role": "tool", "content": [RESULT]}], text="Done."),
+    )
+
+    assert found.user_content is not None
+    assert found.user_content.text == "Delete a.txt"
+    assert APPROVED_IN_WORDS in (found.unread or [])

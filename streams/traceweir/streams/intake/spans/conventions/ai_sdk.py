@@ -41,17 +41,17 @@ def _agent_of(span: Span) -> str:
     return first_text(span.attributes, "ai.telemetry.functionId")
 
 
-def _resumption(span: Span) -> str | None:
-    """Returns an empty text for a run of a session whose prompt ends with an approval, or with the result of a tool.
+def _repeats_question(span: Span) -> bool:
+    """Returns whether the prompt of a run of a session ends with an approval, or with the result of a tool.
 
-    Without a session, nothing joins the run with the one that made the call: it keeps its question.
+    Without a session, nothing joins the run with the one that made the call.
     """
     if first_text(span.attributes, _KIND) not in _KINDS or not any(key in span.attributes for key in _SESSIONS):
-        return None
+        return False
     prompt = structure(span.attributes.get("ai.prompt"))
     messages = prompt.get("messages") if isinstance(prompt, dict) else None
     last = messages[-1] if isinstance(messages, list) and messages else None
-    return "" if isinstance(last, dict) and last.get("role") == "tool" else None
+    return isinstance(last, dict) and last.get("role") == "tool"
 
 
 def _read_output(span: Span, _: object) -> list[SpanMessage]:
@@ -76,7 +76,7 @@ AI_SDK = Convention(
     sessions=_SESSIONS,
     users=("ai.telemetry.metadata.userId", "ai.settings.context.userId"),
     agent_of={"agent": _agent_of},
-    resumption=_resumption,
+    repeats_question=_repeats_question,
     models=("ai.response.model",),
     requested_models=("ai.model.id",),
     input_tokens=("ai.usage.inputTokens", "ai.usage.promptTokens"),

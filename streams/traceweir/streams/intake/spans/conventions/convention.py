@@ -80,6 +80,8 @@ class Convention:
     resumption: Callable[[Span], str | None] | None = None
     """Tells what a person answered, from the span of the run that goes on with it; empty if that is no text, None for any
     other run."""
+    repeats_question: Callable[[Span], bool] | None = None
+    """Tells whether a run can go on with the question of a former one, which it repeats, and with the results of its calls."""
     is_turn: Callable[[Span], bool] | None = None
     """Tells whether a span is a turn of a conversation that is one trace, whose outermost span ends after all turns."""
     apps: tuple[str, ...] = ()
