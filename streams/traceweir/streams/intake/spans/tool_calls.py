@@ -86,6 +86,9 @@ def read_tool_calls(
     answers = list(asked_calls(models, has_whole_history=has_whole_history))
     repeated = _several(each.call.id for asked in answers for each in asked if each.call.id)
     single_ids = {each.call.id for asked in answers for each in asked} - repeated - {""}
+    if resumes and models:
+        # What the first model reads are results of the former invocation, also of equal calls.
+        single_ids |= {result.id for message in models[0].inputs for result in message.results} - repeated - {""}
     results = RecordedResults(models, repeated | _several(run.call_id for _, run in runs), single_ids)
     free = FreeRuns(runs, asked_ids, results.answered, repeated)
     same: dict[int, ToolRun | None] = {}

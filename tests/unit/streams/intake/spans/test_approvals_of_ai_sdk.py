@@ -117,3 +117,28 @@ def test_a_message_of_the_user_after_the_question_is_said_to_be_no_part_of_it() 
     assert found.user_content is not None
     assert found.user_content.text == "Delete a.txt"
     assert APPROVED_IN_WORDS in (found.unread or [])
+
+
+def test_each_of_two_equal_calls_of_a_loop_of_three_runs_has_its_own_result() -> None:
+    def called(call_id: str) -> list[Any]:
+        return [{"toolCallId": call_id, "toolName": "next", "input": "{}"}]
+
+    def answered(call_id: str, value: str) -> list[Any]:
+        known = {"toolCallId": call_id, "toolName": "next"}
+        return [
+            {"role": "assistant", "content": [{"type": "tool-call", **known, "input": {}}]},
+            {
+                "role": "tool",
+                "content": [{"type": "tool-result", **known, "output": {"type": "text", "value": value}}],
+            },
+        ]
+
+    first = [QUESTION, *answered("c", "1")]
+    (found,) = invocations(
+        run("a", [QUESTION], toolCalls=called("c")),
+        run("b", first, toolCalls=called("d")),
+        run("c", [*first, *answered("d", "2")], text="Done."),
+    )
+
+    assert [each.id for each in found.tool_uses] == ["c", "d"]
+    assert [(each.id, each.response) for each in found.tool_responses] == [("c", "1"), ("d", "2")]
