@@ -11,6 +11,9 @@ from traceweir.schemas.base import JsonObject
 from traceweir.schemas.row_texts import request_text, response_text
 from traceweir.streams.base.json_values import read_json, write_json
 
+_OF_MESSAGES = frozenset(("messages", "contents", "role", "choices", "candidates", "error"))
+"""The keys of objects that have messages or a failure in place of an answer in a schema."""
+
 
 def call_and_result(
     call_id: JsonValue, name: JsonValue, args: JsonValue, result: JsonValue, *, failed: bool = False
@@ -34,12 +37,19 @@ def result_message(call_id: JsonValue, result: JsonValue, *, failed: bool = Fals
 def transcript_of_run(
     name: JsonValue, asked: list[JsonValue], steps: list[JsonValue], output: JsonValue, more: JsonObject
 ) -> JsonObject:
-    answer = response_text(output)
+    answer = _answer(output)
     said: list[JsonValue] = []
     if output is not None:
         said = [{"role": "assistant", "content": [{"type": "object without an answer"}] if answer is None else answer}]
     named: JsonObject = {"session_id": name} if name else {}
     return {**named, "messages": [*asked, *steps, *said], **more}
+
+
+def _answer(output: JsonValue) -> JsonValue:
+    """Returns the answer in an output, which is its JSON if an agent had to fill in a schema; None if there is none."""
+    text = response_text(output)
+    in_schema = isinstance(output, dict) and bool(output) and _OF_MESSAGES.isdisjoint(output)
+    return as_text(output) if text is None and in_schema else text
 
 
 def asked_messages(value: JsonValue) -> list[JsonValue]:

@@ -67,14 +67,23 @@ def test_a_trace_of_langfuse_has_its_question_its_calls_and_its_answer() -> None
     assert [each.response for each in found.tool_responses] == ['{"sky":"rain"}']
 
 
-def test_objects_without_a_question_and_an_answer_are_named_and_not_written_as_texts() -> None:
+def test_an_object_without_a_question_is_named_and_one_in_a_schema_is_the_answer() -> None:
     found = only(langfuse(MODEL, TOOL, input={"city": "Oslo", "days": 3}, output={"sky": "rain", "wind": 2}))
 
-    assert (question(found) or None, answer(found)) == (None, None)
+    assert (question(found) or None, answer(found)) == (None, '{"sky":"rain","wind":2}')
     assert [each for each in found.unread or () if "object" in each] == [
-        "the question is no text: 1 part of type 'object without a question'",
-        "the answer is no text: 1 part of type 'object without an answer'",
+        "the question is no text: 1 part of type 'object without a question'"
     ]
+
+
+@pytest.mark.parametrize(
+    "output", [{"error": "rate limit", "code": 429}, {"messages": [{"role": "user", "content": "Weather?"}], "n": 1}]
+)
+def test_an_object_that_has_a_failure_or_no_message_of_the_agent_is_no_answer(output: Document) -> None:
+    found = only(langfuse(MODEL, TOOL, output=output))
+
+    assert answer(found) is None
+    assert "the answer is no text: 1 part of type 'object without an answer'" in (found.unread or [])
 
 
 def test_the_calls_that_models_asked_for_count_where_langfuse_has_no_tools() -> None:
