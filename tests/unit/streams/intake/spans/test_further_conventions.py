@@ -240,6 +240,19 @@ def test_the_line_break_that_strands_adds_to_the_answer_in_an_event_is_no_part_o
     assert events(agent, chat)["invocation.completed"][0]["final_response"]["parts"] == [{"text": "No."}]
 
 
+def test_the_messages_in_the_input_and_the_output_of_a_model_call_of_laminar_are_read() -> None:
+    told = {
+        "lmnr.span.type": "LLM",
+        "lmnr.span.input": '[{"role": "user", "content": "Open?"}]',
+        "lmnr.span.output": '[{"role": "assistant", "content": "No."}]',
+    }
+    found = events(span(1, 0, "ask", told))
+    (started,), (completed,) = (found[kind] for kind in ("invocation.started", "invocation.completed"))
+    assert started["user_content"]["parts"] == [{"text": "Open?"}]
+    assert completed["final_response"]["parts"] == [{"text": "No."}]
+    assert not [each for each in started.get("missing", ()) if each.startswith("the question ")]
+
+
 def test_the_model_calls_and_tools_of_laminar_are_known_by_their_type() -> None:
     asked = {"gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "Open?", "lmnr.span.type": "LLM"}
     calling = {

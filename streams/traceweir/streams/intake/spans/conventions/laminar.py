@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from traceweir.streams.intake.spans.api_bodies import answered, requested
 from traceweir.streams.intake.spans.attributes import first_text, json_in_text
 from traceweir.streams.intake.spans.conventions.convention import Convention
 from traceweir.streams.intake.spans.conventions.source import Rank, Source, as_it_is, attributes
@@ -24,6 +25,8 @@ LAMINAR = Convention(
     sessions=("lmnr.association.properties.session_id",),
     users=("lmnr.association.properties.user_id",),
     tags=("lmnr.association.properties.tags",),
+    inputs=attributes(requested, Rank.FRAME, "lmnr.span.input"),
+    outputs=attributes(answered, Rank.FRAME, "lmnr.span.output"),
     questions=attributes(question_in, Rank.FRAME, "lmnr.span.input"),
     answers=attributes(answer_in, Rank.FRAME, "lmnr.span.output"),
     arguments=(Source("lmnr.span.input", as_it_is, Rank.FRAME),),
