@@ -25,6 +25,8 @@ MEAN_SENT = 45
 """Mean number of scores that are sent between two faults."""
 STATE = "state"
 """The heading of what is wrong with the topic of the state."""
+WATCHES = "watches"
+"""The heading of what is wrong with the processes that watch."""
 
 
 def drawn_story(seed: int) -> list[Score]:
@@ -69,6 +71,8 @@ def judged(world: WatchWorld, scores: Sequence[Score]) -> Found:
     found = alerts.faults(world.rows(world.settings.topics.alerts), expected)
     if wrong := _state_faults(world, [each["alert_id"] for each in expected if each["state"] == "raised"]):
         found[STATE] = {"the_state_restores": wrong}
+    if world.problems:
+        found[WATCHES] = {"no_watch_meets_an_unexpected_error": world.problems}
     return found
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from datetime import datetime
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
+from aiokafka.errors import KafkaError
 from aiokafka.record.memory_records import MemoryRecords
 from tests.audit.committed import Row
 from tests.simulation.cluster.batches import Sent, batch_of
@@ -23,12 +25,17 @@ from traceweir.streams.base.settings import Settings
 from traceweir.streams.base.stages.partitioner import partition_of
 from traceweir.streams.scoring.configs.alert_records import rule_record
 from traceweir.streams.scoring.configs.records import HOME
+from traceweir.streams.tools.alerts import anchor_evidence, write_pace
 from traceweir.streams.tools.alerts import watcher as watcher_module
-from traceweir.streams.tools.alerts import write_pace
 from traceweir.streams.tools.alerts.state_topic import alerts_group
 from traceweir.streams.tools.alerts.watcher import Watcher
+from traceweir.streams.tools.anchors.reading import AnchorReader
+from traceweir.streams.tools.anchors.topics import AnchorsError
+from traceweir.streams.tools.anchors.watch import AnchorWatch
 from traceweir.streams.tools.export import checkpoints
 from traceweir.streams.worker.kafka import bounded_reader, request_thread, silence
+from traceweir.streams.worker.kafka.consumer_tasks import ConsumerTaskEndedError
+from traceweir.streams.worker.kafka.errors import KafkaUnreachableError
 
 WRITE_EVERY_S = 0.5
 """A watch writes a state without alerts after this time, in seconds, so that many of its writes are disturbed."""
@@ -91,6 +98,8 @@ class WatchWorld(ClusterWorld):
     def __init__(self, seed: int, scenario: Scenario) -> None:
         super().__init__(seed)
         self.scenario = scenario
+        self.problems: list[str] = []
+        """What no watch may meet, whatever is disturbed."""
         self.settings = Settings(
             kafka_bootstrap_servers=self.servers,
             topic_prefix=PREFIX,
@@ -104,6 +113,7 @@ class WatchWorld(ClusterWorld):
         for name in (topics.results, topics.alerts, topics.alerts_state, topics.configs, topics.anchor_verdicts):
             self.cluster.create_topic(name, PARTITIONS)
         _replace_parts()
+        put(anchor_evidence, "read_apart", self._read_anchors)
         key, value = rule_record(RULE.id, RULE)
         self.cluster.append((topics.configs, HOME), batch_of([Sent(key, value, int(self.now() * 1000))]))
 
@@ -121,9 +131,23 @@ class WatchWorld(ClusterWorld):
     def _ended(self, watch: SimulatedWatch) -> None:
         name = watch.process.name
         self.tell(f"{name} ends with code {watch.process.exit_code} {watch.problem}".rstrip())
+        if watch.problem:
+            self.problems.append(f"{name} ended by itself: {watch.problem}")
         self.forget(watch.process)
         if self.restarts:
             self.after(self.rnd.uniform(0.2, 4.0), lambda: name in self.gone or self.start(name))
+
+    async def _read_anchors(self, reader: AnchorReader, now: datetime) -> AnchorWatch:
+        """Reads in the loop of the world, which knows no other one."""
+        try:
+            found = await reader.watch(now)
+        except (AnchorsError, KafkaUnreachableError, ConsumerTaskEndedError, KafkaError, OSError):
+            raise
+        except Exception as error:
+            self.problems.append(f"anchors were read, and this was raised: {error!r}")
+            raise
+        self.tell("the verdicts on anchors are read")
+        return found
 
     def calm(self) -> None:
         """Ends all faults that last: from now on everything works."""

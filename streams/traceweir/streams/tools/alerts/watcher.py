@@ -30,6 +30,7 @@ from traceweir.schemas.text import printable
 from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.tools.alerts.alert_watch import AlertWatch
+from traceweir.streams.tools.alerts.anchor_evidence import read_evidence
 from traceweir.streams.tools.alerts.judge_or_agent import AnchorEvidence
 from traceweir.streams.tools.alerts.rule_log import RuleLog
 from traceweir.streams.tools.alerts.score_outline import read_score
@@ -37,7 +38,6 @@ from traceweir.streams.tools.alerts.state_rows import LogPlace, StateFormatError
 from traceweir.streams.tools.alerts.state_topic import AlertsError, StateTopic, alerts_group
 from traceweir.streams.tools.alerts.write_pace import write_after_s
 from traceweir.streams.tools.anchors.reading import AnchorReader
-from traceweir.streams.tools.anchors.topics import AnchorsError
 from traceweir.streams.tools.export.batch import done_unless
 from traceweir.streams.tools.export.group_consumer import group_consumer
 from traceweir.streams.tools.export.readiness import Readiness
@@ -226,16 +226,7 @@ class Watcher:
                 watch.attribute(anchors)
         elif reading is None and watch.waits_for_anchors and self._now() - self._attributed_s >= ATTRIBUTE_EVERY_S:
             self._attributed_s = self._now()
-            self._reading = asyncio.create_task(self._read_anchors())
-
-    async def _read_anchors(self) -> dict[str, AnchorEvidence] | None:
-        try:
-            # A first reading of a year of verdicts takes seconds, and heartbeats must not wait for it.
-            found = await in_request_thread(lambda: asyncio.run(self._anchors.watch(utc_now())))
-        except (AnchorsError, *_PASSING) as error:
-            log.warning("the verdicts on anchors cannot be read: %s", printable(str(error), 500))
-            return None
-        return {name: AnchorEvidence(each.judge, each.changes) for name, each in found.criteria.items()}
+            self._reading = asyncio.create_task(read_evidence(self._anchors))
 
     def _take(self, watch: AlertWatch, found: Mapping[TopicPartition, Sequence[Any]]) -> None:
         for place, records in found.items():
@@ -292,6 +283,8 @@ class Watcher:
             watch.resolve_lost(await self._state.read_raised(), utc_now())
         await self._rules.open(place.configs)
         self._rules.apply(watch)
+        # A reading that was cancelled may still use the former one, in its thread.
+        self._anchors = AnchorReader(self._settings)
         self._results_id = (await in_request_thread(topic_ids, self._settings, [self._topic])).get(self._topic)
         begins = await consumer.beginning_offsets(assigned)
         ends = await consumer.end_offsets(assigned)
