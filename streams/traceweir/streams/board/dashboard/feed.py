@@ -101,7 +101,7 @@ class Feed:
         self._now = now
         self._changed = changed
         self._is_watched = is_watched
-        self._rows = RowReader(tables_of(settings.topics))
+        self._rows = RowReader(tables_of(settings.topics), now=now)
         self._keep_figures = keep_figures
         self._old_removed_at_s: float | None = None
         self._ends: dict[TopicPartition, int] = {}

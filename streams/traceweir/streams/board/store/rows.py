@@ -18,6 +18,7 @@ from traceweir.schemas.dimensions import UNKNOWN_MODEL
 from traceweir.schemas.score import Score
 from traceweir.schemas.session import MOST_REVISIONS, MOST_SEGMENTS, ClosingReason, current
 from traceweir.schemas.text import printable
+from traceweir.streams.base.clock import utc_now
 from traceweir.streams.board.store.tables import (
     ALERTS,
     DEAD_LETTERS,
@@ -132,10 +133,14 @@ class RowReader:
     Args:
         topics: The table of each topic.
         keeps_content: Whether documents of sessions, accepted traces and dead letters are stored too.
+        now: The clock.
     """
 
-    def __init__(self, topics: Mapping[str, TableName], *, keeps_content: bool = True) -> None:
+    def __init__(
+        self, topics: Mapping[str, TableName], *, keeps_content: bool = True, now: Callable[[], datetime] = utc_now
+    ) -> None:
         self._keeps_content = keeps_content
+        self._now = now
         readers: dict[TableName, Callable[[ConsumedRecord], tuple[Table, tuple[Any, ...]]]] = {
             "results": _result,
             "sessions": self._session,
@@ -197,7 +202,7 @@ class RowReader:
     def _label(self, record: ConsumedRecord) -> tuple[Table, tuple[Any, ...]]:
         if record.value is None:
             return LABELS, _row(LABELS, record, _removed_label(record))
-        label = label_of_record(record.key, record.value, record.timestamp)
+        label = label_of_record(record.key, record.value, record.timestamp, self._now())
         subject = label.subject.__dict__
         cells = {name: subject[name] if name in subject else getattr(label, name, None) for name in LABELS.column_names}
         cells["occurred_at"] = _utc(label.occurred_at)

@@ -12,7 +12,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from traceweir.schemas.anchor import Anchor, AnchorVerdict
+from traceweir.schemas.figures import counted
 from traceweir.streams.base.settings import Settings
+from traceweir.streams.base.wrong_clock import ahead
 from traceweir.streams.tools.anchors.listing import KnownAnchor, ListedCriterion, listed_criteria
 from traceweir.streams.tools.anchors.topics import AnchorsError
 from traceweir.streams.tools.anchors.watch import AnchorWatch, SeenVerdict
@@ -23,9 +25,6 @@ log = logging.getLogger(__name__)
 ANEW_AFTER = timedelta(hours=12)
 """Age after which everything is read again: Kafka keeps the record that removes an anchor for a day only, and somebody may
 have made a topic anew."""
-MOST_AHEAD = timedelta(minutes=5)
-"""How far the clocks of two machines differ at most. A verdict is written when it was due; one that is due later is left out,
-because `anchors run` and the watch of the judge would wait for its time."""
 
 
 class AnchorReader:
@@ -107,6 +106,8 @@ class _Known:
 
     async def _read_verdicts(self, settings: Settings, most: int | None, now: datetime) -> bool:
         found: list[SeenVerdict] = []
+        # `anchors run` and the watch of the judge would wait for the time of such a verdict.
+        left_out: list[str] = []
         async with BoundedReader(settings, settings.topics.anchor_verdicts, AnchorsError) as reader:
             if not self._goes_on(reader):
                 return False
@@ -117,14 +118,16 @@ class _Known:
                 except ValidationError:
                     self.unreadable["verdict"].append(place)
                     continue
-                if verdict.due_at <= now + MOST_AHEAD:
+                if (wrong := ahead(verdict.due_at, record.timestamp, now)) is None:
                     found.append(SeenVerdict.of(verdict))
-                    continue
-                self.unreadable["verdict"].append(place)
-                log.warning(
-                    "the verdict at %s of %s is left out: it is due at %s, and now it is %s; correct the clock of `traceweir "
-                    "anchors run`", place, reader.topic, verdict.due_at.isoformat(), now.isoformat(),
-                )  # fmt: skip
+                else:
+                    self.unreadable["verdict"].append(place)
+                    left_out.append(f"{place}: the time when it was due, {wrong}")
+        if left_out:
+            log.warning(
+                "%s of %s left out, the first at %s",
+                counted(len(left_out), "verdict"), settings.topics.anchor_verdicts, left_out[0],
+            )  # fmt: skip
         found.sort(key=lambda each: each.place)
         if found and self.last is not None and found[0].place < self.last:
             return False

@@ -17,12 +17,12 @@ from traceweir.schemas.text import listed, printable
 from traceweir.schemas.times import UNKNOWN_TIME
 from traceweir.scorers.evaluation.plan import Plan
 from traceweir.streams.base.json_values import write_json
+from traceweir.streams.base.wrong_clock import MOST_AHEAD
 from traceweir.streams.intake.formats.csv_rows import csv_columns, read_csv
 from traceweir.streams.intake.formats.documents import InputError, name_of, read_documents
 from traceweir.streams.intake.formats.files import base_time_of
 from traceweir.streams.intake.formats.tables import ReadCell, Row, number, row_of, text
 from traceweir.streams.tools.labels.mlflow import human_feedback, mlflow_trace_of
-from traceweir.streams.tools.labels.record import MOST_AHEAD
 from traceweir.streams.tools.labels.scale import metric_of_label, off_scale
 
 _SUBJECT = ("session_id", "segment", "revision", "level", "invocation_id", "trace_id")

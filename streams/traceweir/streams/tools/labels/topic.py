@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from traceweir.schemas.labels import Label
+from traceweir.streams.base.clock import utc_now
 from traceweir.streams.base.settings import Settings
 from traceweir.streams.tools.labels.record import label_of_record
 from traceweir.streams.worker.kafka.bounded_reader import BoundedReader
@@ -41,8 +43,8 @@ def write_labels(writer: KeyedWriter, labels: Iterable[Label]) -> None:
     writer.write({label.label_id.encode(): label.wire() for label in labels})
 
 
-async def read_labels(settings: Settings) -> KnownLabels:
-    """Returns the labels of the topic, the last one of each id.
+async def read_labels(settings: Settings, now: Callable[[], datetime] = utc_now) -> KnownLabels:
+    """Returns the labels of the topic, the last one of each id; one of a time that has not come is unreadable.
 
     Raises:
         KafkaUnreachableError: no broker answers.
@@ -56,7 +58,7 @@ async def read_labels(settings: Settings) -> KnownLabels:
                 found.by_id.pop(key, None)
                 continue
             try:
-                label = label_of_record(record.key, record.value, record.timestamp)
+                label = label_of_record(record.key, record.value, record.timestamp, now())
             except ValueError as error:
                 found.unreadable.append(f"{record.partition}/{record.offset} ({error})")
             else:

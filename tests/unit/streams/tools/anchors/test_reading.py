@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -51,13 +51,15 @@ def topics(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "BoundedReader", FakeReader)
 
 
-def send(topic: str, value: bytes | None, key: bytes = b"k") -> None:
-    LOG[topic].append(FakeRecord(value, len(LOG[topic]), key))
+def send(topic: str, value: bytes | None, key: bytes = b"k", written_at: datetime = NOW) -> None:
+    LOG[topic].append(FakeRecord(value, len(LOG[topic]), key, timestamp=int(written_at.timestamp() * 1000)))
 
 
-def judged(minutes: int, name: str = "a") -> None:
+def judged(minutes: int, name: str = "a", *, written_at: datetime | None = None) -> None:
+    """Sends a verdict that was due so many minutes after NOW, and written then if nothing else is given."""
     at = NOW + timedelta(minutes=minutes)
-    send(SETTINGS.topics.anchor_verdicts, verdict(name, due_at=at, judged_at=at).wire())
+    value = verdict(name, due_at=at, judged_at=at).wire()
+    send(SETTINGS.topics.anchor_verdicts, value, written_at=at if written_at is None else written_at)
 
 
 async def test_a_second_look_reads_what_has_come_and_says_what_a_first_one_would() -> None:
@@ -114,17 +116,26 @@ async def test_too_many_records_are_not_read_and_the_command_is_named() -> None:
     assert READ == []
 
 
-async def test_a_verdict_that_is_due_much_later_than_now_is_left_out_and_said(caplog: pytest.LogCaptureFixture) -> None:
-    """`anchors run` would wait for its time, and the watch of the judge for its hour."""
+async def test_verdicts_that_are_due_much_later_than_a_clock_are_left_out_and_said_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """`anchors run` would wait for their time, and the watch of the judge for its hour."""
     judged(0)
-    judged(60 * 24 * 365)
+    judged(60 * 24 * 365, written_at=NOW)
+    judged(6, "c", written_at=NOW)
     judged(5, "b")
     now = NOW + timedelta(minutes=1)
-    found, unreadable = await AnchorReader(SETTINGS).look(now)
-    assert unreadable == {"anchor": [], "verdict": ["0/1"]}
-    assert found[0].known.verdicts == 2
-    (said,) = caplog.messages
-    assert f"the verdict at 0/1 of traceweir.anchor-verdicts is left out: it is due at {NOW.year + 1}" in said
+    # A broker has written the times of the records. So the third one stays left out when its time has come.
+    for at in (now, NOW + timedelta(hours=1)):
+        caplog.clear()
+        found, unreadable = await AnchorReader(SETTINGS).look(at)
+        assert unreadable == {"anchor": [], "verdict": ["0/1", "0/2"]}
+        assert found[0].known.verdicts == 2
+        (said,) = caplog.messages
+        assert said.startswith("2 verdicts of traceweir.anchor-verdicts left out, the first at 0/1: ")
+        assert f" due, {NOW.year + 1}-" in said
+        assert f" written at {NOW:%Y-%m-%dT%H:%M:%S}Z by the clock of its writer" in said
+        assert f" read at {at:%Y-%m-%dT%H:%M:%S}+00:00 by that of this machine" in said
     watch = await AnchorReader(SETTINGS).watch(now)
     assert max(each.last_at for each in watch.criteria.values() if each.last_at) == NOW + timedelta(minutes=5)
 
