@@ -13,8 +13,9 @@ from tests.support.alerts import make_alert, resolved, send_alerts
 from tests.support.dashboard_site import HOSTILE, Site, served, session_id_of
 from tests.support.eval_runs import write_evals
 from tests.support.results import make_score
-from tests.support.stores import open_store
+from tests.support.stores import open_store, send_labels
 
+from traceweir.schemas.labels import Label, LabelSubject
 from traceweir.schemas.pushed_config import ENVELOPE, PushedConfig
 from traceweir.streams.board.dashboard.retention import Retention
 from traceweir.streams.worker.config_topic import TopicState
@@ -97,8 +98,25 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
         resolved(make_alert("hallucinations_v1", "invocation", by={"environment": HOSTILE}, hours=5)),
     ]
     send_alerts(site.store, *alerts)
+    send_labels(site.store, *_feedback(site))
     write_evals(folder / "evals")
     return site
+
+
+def _feedback(site: Site) -> Iterator[Label]:
+    """Yields what users say of some sessions, with a hostile note."""
+    for number in range(10):
+        about = LabelSubject(session_id=session_id_of(number), level="session")
+        yield Label(
+            label_id=f"thumb-{number}",
+            subject=about,
+            criterion="thumbs",
+            verdict="pass" if number % 3 else "fail",
+            annotator=HOSTILE,
+            note=HOSTILE,
+            kind="user",
+            occurred_at=site.now,
+        )
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ import pytest
 from tests.support.results import make_score
 from tests.support.scoring import NOW
 
+from traceweir.schemas.labels import Label
 from traceweir.schemas.score import Score
 from traceweir.streams.board.store.duckdb_store import DuckDBStore
 from traceweir.streams.board.store.opening import Store
@@ -84,6 +85,12 @@ def batch_of(topic: str, *records: FakeRecord) -> Batch:
     if records:
         batch.offsets[SourcePartition(topic, records[0].partition)] = records[-1].offset + 1
     return batch
+
+
+def send_labels(store: Store, *labels: Label) -> None:
+    """Stores labels, at consecutive offsets of partition 0."""
+    records = (FakeRecord(each.wire(), number, each.label_id.encode()) for number, each in enumerate(labels))
+    store.write(batch_of("labels", *records))
 
 
 def scores_batch(*scores: Score, offset: int = 0) -> Batch:

@@ -5,21 +5,37 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import BaseModel
 
-from traceweir.streams.base.canary_app import CANARY_APP
+from traceweir.streams.board.store.labels import SCORED
 from traceweir.streams.board.store.selection import Readable, Selection, in_utc
-from traceweir.streams.board.store.tables import RESULT_DIMENSIONS
+from traceweir.streams.board.store.tables import DIMENSIONS
 
 MAX_FEEDBACK = 20_000
 """The most labels that one answer counts, the latest first."""
 LEAST_OF_SLICE = 20
 """The least number of verdicts of a slice."""
 MAX_NOTES = 20
-_SLICED_BY = tuple(name for name in RESULT_DIMENSIONS if name != "judge")
 _SUBJECT = "session_id, segment, level, invocation_id, trace_id, criterion, annotator, kind"
+_GIVEN = "FROM labels WHERE NOT withdrawn AND kind <> 'review' AND occurred_at >= $since AND occurred_at < $until"
+_KNOWN = " UNION ALL ".join(
+    f"SELECT session_id, segment, revision, {', '.join(f'{name} AS its_{name}' for name in DIMENSIONS)} FROM {table} "
+    f"WHERE session_id IN (SELECT session_id {_GIVEN})"
+    for table in (*SCORED, "sessions")
+)
+_LAST = ", ".join(f"argMax(its_{name}, (segment, revision)) AS {name}" for name in DIMENSIONS)
+_SAID = (
+    f"WITH ranked AS (SELECT *, row_number() OVER (PARTITION BY {_SUBJECT} ORDER BY occurred_at DESC, label_id) AS place "
+    f"{_GIVEN}), known AS ({_KNOWN}), "
+    # A label without a segment is about the whole session, which is the segment -1 here.
+    f"places AS (SELECT session_id AS of_session, segment AS of_segment, {_LAST} FROM known GROUP BY session_id, segment "
+    f"UNION ALL SELECT session_id AS of_session, -1 AS of_segment, {_LAST} FROM known GROUP BY session_id), "
+    "said AS (SELECT * FROM ranked LEFT JOIN places ON session_id = of_session AND coalesce(segment, -1) = of_segment "
+    "WHERE place = 1)"
+)
+_Row = Mapping[str, Any]
 
 
 class FeedbackCount(BaseModel):
@@ -78,41 +94,22 @@ class Feedback(BaseModel):
     """Number of earlier labels that are not counted, because there are too many."""
 
 
-class _Said(NamedTuple):
-    row: Mapping[str, Any]
-    of_session: Mapping[str, str | None]
-
-
 def feedback(store: Readable, selection: Selection) -> Feedback:
     """Returns what users and outcomes said in a time range about the sessions with these values of dimensions.
 
-    Of two labels of one annotator on one subject and criterion, the later one counts. A session that is not scored has no
-    dimensions, so a selection by one leaves it out.
+    Of two labels of one annotator on one subject and criterion, the later one counts. A label that names a segment has the
+    dimensions of this one, and another one those of the last segment. A session that is not known has none, so a selection
+    by one leaves it out.
     """
-    given = selection.span
-    latest = (
-        f"SELECT *, row_number() OVER (PARTITION BY {_SUBJECT} ORDER BY occurred_at DESC, label_id) AS place FROM labels "
-        "WHERE NOT withdrawn AND kind <> 'review' AND occurred_at >= $since AND occurred_at < $until"
-    )
-    sessions = f"SELECT session_id FROM ({latest}) AS said"
-    names = ", ".join(f"max({name}) AS known_{name}" for name in _SLICED_BY)
-    known = {
-        str(row["session_id"]): {name: row[f"known_{name}"] for name in _SLICED_BY}
-        for row in store.query(
-            f"SELECT session_id, {names} FROM results WHERE session_id IN ({sessions}) GROUP BY session_id", given
-        )
-    }
+    condition, given = selection.where("occurred_at", of_results=False)
     rows = store.query(
-        f"SELECT session_id, criterion, kind, verdict, note, annotator, occurred_at FROM ({latest}) AS said WHERE place = 1 "
-        f"ORDER BY occurred_at DESC, label_id LIMIT {MAX_FEEDBACK}",
+        f"{_SAID} SELECT session_id, criterion, kind, verdict, note, annotator, occurred_at, {', '.join(DIMENSIONS)}, "
+        f"count(*) OVER () AS found FROM said WHERE {condition} ORDER BY occurred_at DESC, label_id LIMIT {MAX_FEEDBACK}",
         given,
     )
-    (counted,) = store.query(f"SELECT count(*) AS n FROM ({latest}) AS said WHERE place = 1", given)
-    groups: dict[tuple[str, str], list[_Said]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[_Row]] = defaultdict(list)
     for row in rows:
-        said = _Said(row, known.get(str(row["session_id"]), {}))
-        if _is_selected(said, selection):
-            groups[str(row["criterion"]), str(row["kind"])].append(said)
+        groups[str(row["criterion"]), str(row["kind"])].append(row)
     ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
     return Feedback(
         found=[
@@ -121,23 +118,17 @@ def feedback(store: Readable, selection: Selection) -> Feedback:
             )
             for (criterion, kind), of in ordered
         ],
-        left_out=int(counted["n"]) - len(rows),
+        left_out=int(rows[0]["found"]) - len(rows) if rows else 0,
     )
 
 
-def _is_selected(said: _Said, selection: Selection) -> bool:
-    wanted = {name: value for name, value in selection.dimensions.items() if name in _SLICED_BY}
-    is_canary = "app_name" not in wanted and said.of_session.get("app_name") == CANARY_APP
-    return not is_canary and all(said.of_session.get(name) == value for name, value in wanted.items())
-
-
-def _counts(said: Sequence[_Said]) -> dict[str, Any]:
-    verdicts = [each.row["verdict"] for each in said]
-    judged = [each for each in said if each.row["verdict"] in ("pass", "fail")]
+def _counts(said: Sequence[_Row]) -> dict[str, Any]:
+    verdicts = [each["verdict"] for each in said]
+    judged = [each for each in said if each["verdict"] in ("pass", "fail")]
     rate, low, high = _rate(judged) if judged else (None, None, None)
     return {
         "labels": len(said),
-        "sessions": len({each.row["session_id"] for each in said}),
+        "sessions": len({each["session_id"] for each in said}),
         "passed": verdicts.count("pass"),
         "failed": verdicts.count("fail"),
         "unsure": verdicts.count("unsure"),
@@ -148,30 +139,30 @@ def _counts(said: Sequence[_Said]) -> dict[str, Any]:
     }
 
 
-def _rate(judged: Sequence[_Said]) -> tuple[float, float, float]:
+def _rate(judged: Sequence[_Row]) -> tuple[float, float, float]:
     import numpy as np
 
     from traceweir.streams.base.statistics.people_only import people_rate
 
-    passed = np.array([each.row["verdict"] == "pass" for each in judged], float)
-    sessions = np.unique([str(each.row["session_id"]) for each in judged], return_inverse=True)[1]
+    passed = np.array([each["verdict"] == "pass" for each in judged], float)
+    sessions = np.unique([str(each["session_id"]) for each in judged], return_inverse=True)[1]
     found = people_rate(passed, np.ones(len(judged)), sessions)
     return found.value, found.low, found.high
 
 
-def _slices(said: Sequence[_Said]) -> Iterator[FeedbackSlice]:
-    for dimension in _SLICED_BY:
-        parts: dict[str, list[_Said]] = defaultdict(list)
+def _slices(said: Sequence[_Row]) -> Iterator[FeedbackSlice]:
+    for dimension in DIMENSIONS:
+        parts: dict[str, list[_Row]] = defaultdict(list)
         for each in said:
-            if (value := each.of_session.get(dimension)) is not None:
+            if (value := each[dimension]) is not None:
                 parts[value].append(each)
         if len(parts) < 2:
             continue
         for value, part in sorted(parts.items()):
-            if sum(each.row["verdict"] in ("pass", "fail") for each in part) >= LEAST_OF_SLICE:
+            if sum(each["verdict"] in ("pass", "fail") for each in part) >= LEAST_OF_SLICE:
                 yield FeedbackSlice(dimension=dimension, value=value, **_counts(part))
 
 
-def _notes(said: Iterable[_Said]) -> list[FeedbackNote]:
-    noted = [each.row for each in said if each.row["note"]]
+def _notes(said: Iterable[_Row]) -> list[FeedbackNote]:
+    noted = [each for each in said if each["note"]]
     return [FeedbackNote(**{**row, "occurred_at": in_utc(row["occurred_at"])}) for row in noted[:MAX_NOTES]]

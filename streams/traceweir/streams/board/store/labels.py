@@ -17,6 +17,8 @@ MAX_LABELS = 20_000
 """The most labels that one question reads, the latest first."""
 WAITS = timedelta(days=7)
 """How long a label waits for its session, from when it was written."""
+SCORED = ("results", "replaced_results", KEPT_SCORES.name)
+"""The tables that have the scores of labelled sessions, in each revision that is known."""
 _OF_CRITERION = "WHERE NOT withdrawn AND criterion = $criterion AND occurred_at >= $since"
 _SCORES = ", ".join(f'"{name}"' for name in KEPT_SCORES.column_names)
 
@@ -247,7 +249,7 @@ def _scores(
     found = " UNION ALL ".join(
         f"SELECT {_SCORES} FROM {name} WHERE session_id IN (SELECT session_id FROM ({page}) AS page) "
         f"AND metric IN (SELECT criterion FROM ({page}) AS page)"
-        for name in ("results", "replaced_results", KEPT_SCORES.name)
+        for name in SCORED
     )
     by_subject: dict[tuple[Any, ...], list[Mapping[str, Any]]] = defaultdict(list)
     for row in store.query(found, given):

@@ -14,9 +14,10 @@ from sqlglot import exp
 from tests.support.alerts import make_alert, send_alerts
 from tests.support.dashboard_site import Site, session_id_of
 from tests.support.scoring import NOW
-from tests.support.stores import FakeRecord, batch_of, open_store
+from tests.support.stores import FakeRecord, batch_of, open_store, send_labels
 
 from traceweir.schemas.dead_letter import DeadLetter
+from traceweir.schemas.labels import Label, LabelSubject
 
 pytestmark = pytest.mark.slow
 
@@ -112,6 +113,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     letter = DeadLetter("not_json", "a detail", "assemble", "traceweir.traces", 1, 7, None, b"{")
     site.store.write(batch_of("dead-letters", FakeRecord(b"{", headers=letter.wire_headers())))
     send_alerts(site.store, ALERT)
+    said = {"criterion": "thumbs", "annotator": "user", "kind": "user", "occurred_at": NOW}
+    about = LabelSubject(session_id=session_id_of(0), level="session")
+    send_labels(site.store, Label(label_id="thumb", subject=about, verdict="pass", **said))
     site.now += timedelta(minutes=1)
     return site
 

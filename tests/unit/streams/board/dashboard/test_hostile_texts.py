@@ -23,10 +23,11 @@ from tests.support.dashboard_site import Site, session_of
 from tests.support.eval_runs import run_line, write_evals
 from tests.support.results import make_score
 from tests.support.scoring import NOW
-from tests.support.stores import FakeRecord, batch_of, open_store
+from tests.support.stores import FakeRecord, batch_of, open_store, send_labels
 
 from traceweir.schemas.alert import Alert, AlertStream
 from traceweir.schemas.dead_letter import DeadLetter
+from traceweir.schemas.labels import Label, LabelSubject
 from traceweir.schemas.pushed_config import ENVELOPE, PushedConfig
 from traceweir.schemas.score import Score
 from traceweir.streams.board.dashboard.application import routes as routes_of_dashboards
@@ -80,7 +81,7 @@ PAGES = {
         _of("/review", metric=HOSTILE, stratum="flagged", given=HOSTILE, share="0.0001"),
     ],
     "/trust": [_of("/trust", metric=HOSTILE), _of("/trust", metric=HUGE[:1_000])],
-    "/feedback": ["/feedback", _of("/feedback", app_name=HOSTILE)],
+    "/feedback": ["/feedback", _of("/feedback", app_name=HOSTILE), _of("/feedback", app_name=LABEL)],
     "/diff": [_of("/diff", first_agent_version=HOSTILE)],
     "/challenger": [_of("/challenger", name="v2"), _of("/challenger", name=HOSTILE[:90])],
     "/config": [_of("/config", digest=HOSTILE), _of("/config", digest=MARKUP)],
@@ -186,6 +187,18 @@ def alerts() -> list[Alert]:
     return [open_one, resolved(open_one.model_copy(update={"alert_id": f"-{HOSTILE[:500]}"}))]
 
 
+def labels() -> list[Label]:
+    """Returns feedback with a hostile text in each field that a sender chooses."""
+    given = {
+        "criterion": HOSTILE, "annotator": LABEL, "note": HOSTILE, "kind": "user", "occurred_at": NOW,
+        "subject": LabelSubject(session_id=HOSTILE, level="session"),
+    }  # fmt: skip
+    return [
+        Label(label_id="-said", verdict="pass", **given),
+        Label(label_id=HOSTILE, category=HOSTILE, **{**given, "annotator": "=other"}),
+    ]
+
+
 def watched() -> KnownStreams:
     """Returns a stream with a hostile text in each field that an agent or a rule chooses."""
     stream = AlertStream(metric=HOSTILE, level="session", slice={HOSTILE[:120]: HOSTILE, "user_id": None})
@@ -238,6 +251,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     letter = DeadLetter("not_json", HOSTILE, "assemble", HOSTILE[:100], 1, 7, None, HOSTILE.encode())
     site.store.write(batch_of("dead-letters", FakeRecord(HOSTILE.encode(), headers=letter.wire_headers())))
     send_alerts(site.store, *alerts())
+    send_labels(site.store, *labels())
     site.watched = watched()
     site.health = [Finding("broker", "failure", HOSTILE)]
     site.state.problem = HOSTILE
@@ -306,6 +320,7 @@ async def test_pages_show_the_texts(client: httpx.AsyncClient) -> None:
         "/session",
         "/metric",
         "/compare",
+        "/feedback",
         "/config",
         "/evals/set",
         "/evals/run",

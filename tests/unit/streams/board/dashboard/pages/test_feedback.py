@@ -9,6 +9,8 @@ from tests.support.dashboard_pages import Open
 from tests.support.dashboard_site import Site
 from tests.support.labelled_scores import label_of, site_of, story
 
+from traceweir.streams.board.store import feedback
+
 pytestmark = pytest.mark.slow
 
 NOTE = "<script>alert(1)</script> write to kim@example.com"
@@ -33,9 +35,19 @@ async def test_feedback_has_its_counts_slices_and_notes_and_no_review(site: Site
     assert page.count("agent version <bdi>") == 2
     assert "0.75 <span" in page
     assert "<script>alert" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; write to [REDACTED:email]" in page
     assert "kim@example.com" not in page
 
 
 async def test_without_feedback_the_page_says_so(site: Site, visit: Open) -> None:
     page = (await visit(site).get("/feedback?app_name=nobody")).text
-    assert "Nobody has given feedback about these sessions in this time range." in page
+    live = page.split("data-live", 1)[1]
+    assert "Nobody has given feedback about these sessions in this time range." in live
+
+
+async def test_labels_that_are_left_out_are_said_where_the_figures_live(
+    site: Site, visit: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feedback, "MAX_FEEDBACK", 50)
+    page = (await visit(site).get("/feedback")).text
+    assert "10 earlier labels of this time range are not counted here" in page.split("data-live", 1)[1]
