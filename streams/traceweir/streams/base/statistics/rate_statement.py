@@ -22,6 +22,7 @@ from traceweir.streams.base.statistics.prediction_powered import (
     mean_of_people,
     numbered,
 )
+from traceweir.streams.base.statistics.rate_intervals import exact_interval
 from traceweir.streams.base.statistics.rogan_gladen import KnownRate, can_correct, transferred_rate
 
 LEAST_LABELS = 20
@@ -115,7 +116,8 @@ class RateStatement:
     """The least rate of all subjects, if all without a verdict were failures; None with a coverage of 95 % and more."""
     best: float | None
     more_labels: int | None
-    """About how many more labels the wanted half width needs; 0 if it is reached, None if no number of labels does."""
+    """About how many more labels the wanted half width needs; 0 if it is reached, None if no number of labels does, or if
+    this cannot be said yet."""
     sentence: str
 
 
@@ -200,8 +202,8 @@ def _more(
     if found is not None and (found.high - found.low) / 2 <= half_width:
         return 0
     # The interval allows for unsure labels: it is wider by their share, however many labels there are.
-    unsure = int(subjects.unsure.sum()) if number else 0
-    open_share = unsure / (number + unsure) if number else 0.0
+    unsure = int(subjects.unsure.sum())
+    open_share = unsure / (number + unsure) if unsure else 0.0
     left = half_width - open_share / 2
     if left <= 0:
         return None
@@ -227,13 +229,20 @@ def _inside(rate: float) -> float:
     return min(0.99, max(0.01, rate))
 
 
+def _said_of_more(stated: RateStatement, half_width: float) -> str:
+    if stated.more_labels is not None:
+        return f"about {stated.more_labels:,} more label{'' if stated.more_labels == 1 else 's'}"
+    if not stated.unsure:
+        return "no number of labels is enough"
+    # The interval stays at least as wide as the share of unsure labels, which few labels do not tell.
+    if exact_interval(stated.unsure, stated.labels + stated.unsure)[0] > 2 * half_width:
+        return "no number of labels is enough with so many unsure"
+    return "with so many unsure, it cannot be said yet how many more labels are enough"
+
+
 def _sentence(stated: RateStatement, half_width: float) -> str:
     noun = "pass rate" if stated.quantity == "rate" else "mean"
-    more = (
-        "no number of labels is enough" + (" with so many unsure" if stated.labels and stated.unsure else "")
-        if stated.more_labels is None
-        else f"about {stated.more_labels:,} more label{'' if stated.more_labels == 1 else 's'}"
-    )
+    more = _said_of_more(stated, half_width)
     if stated.value is None or stated.low is None or stated.high is None:
         text = f"The true {noun} cannot be said yet: {more} for +/- {half_width:g}. The judge says {stated.raw:.3f}."
         return text + (f" {counted(stated.unsure, 'label')} unsure." if stated.unsure else "")

@@ -153,7 +153,8 @@ class CorrectedRate(BaseModel):
     best: float | None
     """The greatest rate of all subjects, if all without a verdict had passed."""
     more_labels: int | None
-    """About how many more labels the wanted half width needs; 0 if it is reached, null if no number of labels does."""
+    """About how many more labels the wanted half width needs; 0 if it is reached, null if no number of labels does, or if this
+    cannot be said yet."""
     sentence: str
     """What this means."""
 

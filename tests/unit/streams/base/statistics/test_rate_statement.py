@@ -34,9 +34,26 @@ def test_about_as_many_more_labels_as_the_statement_asks_for_are_enough(unsure_s
 
 
 def test_no_number_of_labels_is_enough_with_many_unsure_ones() -> None:
-    found = stated(200, 0.25)
+    found = stated(200, 0.3)
     assert found.more_labels is None
     assert found.sentence.endswith(
         "That is not known to +/- 0.1 yet: no number of labels is enough with so many unsure."
     )
-    assert stated(5_000, 0.25).more_labels is None
+    found = stated(5_000, 0.25)
+    assert found.more_labels is None
+    assert found.sentence.endswith("no number of labels is enough with so many unsure.")
+
+
+@pytest.mark.parametrize(("sure", "unsure"), [(2, 1), (0, 1), (12, 3), (150, 50)])
+def test_few_labels_do_not_say_that_no_number_is_enough(sure: int, unsure: int) -> None:
+    """The true share of unsure labels can be far below the share that was seen."""
+    found = stated(sure + unsure, unsure / (sure + unsure))
+    assert (found.labels, found.unsure, found.more_labels) == (sure, unsure, None)
+    assert "with so many unsure, it cannot be said yet how many more labels are enough" in found.sentence
+    assert "no number" not in found.sentence
+
+
+def test_labels_that_are_all_unsure_ask_for_no_number() -> None:
+    found = stated(5, 1.0)
+    assert (found.labels, found.unsure, found.more_labels) == (0, 5, None)
+    assert "cannot be said yet: no number of labels is enough with so many unsure for +/- 0.1" in found.sentence
