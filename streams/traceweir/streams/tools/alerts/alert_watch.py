@@ -291,16 +291,18 @@ class AlertWatch:
                 self._changed[stream_key(of_rule.rule.id, passing.number)] = passing
                 of_rule.due.put(passing)
         places: list[tuple[WatchedRule, RuleStream, StreamScores]] = []
-        for version in sorted(scores):
-            watched = self._rules[version.rule]
-            # New streams get their numbers in the order of their names, whatever the order of partitions was.
-            for name, of_stream in sorted(scores[version].items(), key=_by_name):
-                if (stream := watched.stream(name)) is not None:
-                    places.append((watched, stream, StreamScores.of(of_stream)))
-                else:
-                    self.counts["unwatched"] += len({each.session for each in of_stream})
-                if len(places) % STREAMS_A_PART == 0:
-                    yield
+        # New streams get their numbers in the order of their names, whatever the order of partitions was.
+        streams = (
+            (each.rule, found) for each in sorted(scores) for found in sorted(scores[each].items(), key=_by_name)
+        )
+        for number, (rule_id, (name, of_stream)) in enumerate(streams):
+            watched = self._rules[rule_id]
+            if (stream := watched.stream(name)) is not None:
+                places.append((watched, stream, StreamScores.of(of_stream)))
+            else:
+                self.counts["unwatched"] += len({each.session for each in of_stream})
+            if number % STREAMS_A_PART == 0:
+                yield
         counting = self._counting(minute // DAY, [(rule.salt(stream.name), found) for rule, stream, found in places])
         for number, ((rule, stream, found), counts) in enumerate(zip(places, counting, strict=True)):
             if number % STREAMS_A_PART == 0:

@@ -358,6 +358,18 @@ def test_a_minute_of_many_streams_is_closed_in_parts(monkeypatch: pytest.MonkeyP
     assert watch.changed_streams == 6
 
 
+def test_streams_that_are_not_watched_are_passed_in_parts_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("traceweir.streams.tools.alerts.alert_watch.STREAMS_A_PART", 2)
+    monkeypatch.setattr("traceweir.streams.tools.alerts.watched_rule.MOST_STREAMS", 2)
+    watch = watched()
+    for number in range(6):
+        watch.add(0, 0, score(number, 0, True, app_name=f"app-{number}"))
+    list(watch.ticking(0.0, ()))
+    # Three parts of the six streams, and one of the two that are watched.
+    assert len(list(watch.ticking(QUIET_S, ()))) == 4
+    assert watch.counts["unwatched"] == 4
+
+
 def test_a_partition_far_ahead_of_others_waits() -> None:
     watch = watched()
     watch.add(0, 0, score(1, 0, True))
