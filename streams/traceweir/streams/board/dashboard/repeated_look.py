@@ -85,7 +85,7 @@ class RepeatedLook(Generic[Known]):
         try:
             self.known = await self._read(self._now())
         except Exception as error:  # noqa: BLE001  # whatever it is, the dashboard goes on, and says it
-            problem = printable(str(error) or repr(error), 1_000)
+            problem = printable(_sentence(error), 1_000)
             if problem != self._problem:
                 log.warning("%s cannot be read now: %s; trying again", self._what, problem)
             self._problem = problem
@@ -94,3 +94,9 @@ class RepeatedLook(Generic[Known]):
             self._problem = None
         ended_at_s = self._clock()
         self._due_at_s = ended_at_s + max(self._pace.every_s, PAUSES * (ended_at_s - began_at_s))
+
+
+def _sentence(error: Exception) -> str:
+    # What Python itself raises, unlike the system, is a fault here; KeyError has as text nothing but the key.
+    is_fault = type(error).__module__ == "builtins" and not isinstance(error, OSError)
+    return repr(error) if is_fault else str(error) or repr(error)

@@ -65,7 +65,7 @@ async def test_it_reads_once_a_minute_while_somebody_looks_and_less_often_if_it_
 
 async def test_a_failure_keeps_what_was_read_and_is_logged_once_until_it_ends(caplog: pytest.LogCaptureFixture) -> None:
     gone = OSError("it is gone\x1b")
-    reading = Reading("first", gone, gone, "second", gone, ValueError())
+    reading = Reading("first", gone, gone, "second", gone, KeyError("x"))
     look = reading.look(60)
     found = []
     for _ in range(6):
@@ -73,9 +73,9 @@ async def test_a_failure_keeps_what_was_read_and_is_logged_once_until_it_ends(ca
         found.append(look.known)
     said = "it is gone\\x1b"
     kept = f"first but {said}"
-    assert found == ["first", kept, kept, "second", f"second but {said}", "second but ValueError()"]
+    assert found == ["first", kept, kept, "second", f"second but {said}", "second but KeyError('x')"]
     warning = f"the log cannot be read now: {said}; trying again"
-    assert caplog.messages == [warning, warning, "the log cannot be read now: ValueError(); trying again"]
+    assert caplog.messages == [warning, warning, "the log cannot be read now: KeyError('x'); trying again"]
 
 
 async def test_a_look_that_fails_is_not_repeated_at_once() -> None:
