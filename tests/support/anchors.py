@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,10 +14,11 @@ from traceweir.schemas.anchor import Anchor, AnchorLabel, AnchorVerdict, anchor_
 from traceweir.schemas.labels import Label, LabelSubject, label_id
 from traceweir.schemas.session import Session
 from traceweir.streams.base.statistics.change_point import Changed
-from traceweir.streams.base.statistics.watched_judge import JudgeChange
+from traceweir.streams.base.statistics.watched_judge import JUDGE_PROMISE, JudgeChange
+from traceweir.streams.base.statistics.watched_stream import Promise
 from traceweir.streams.board.dashboard.anchor_look import AnchorStanding
 from traceweir.streams.tools.anchors.listing import KnownAnchor, listed_criteria
-from traceweir.streams.tools.anchors.watch import watched
+from traceweir.streams.tools.anchors.watch import AnchorWatch, SeenVerdict
 
 CRITERION = "safety_v1"
 CONFIG: dict[str, Any] = {
@@ -97,6 +98,14 @@ def verdict(name: str, **changes: Any) -> AnchorVerdict:
         "judged_at": NOW,
     }
     return AnchorVerdict(**(given | changes))
+
+
+def watched(verdicts: Iterable[AnchorVerdict], promise: Promise = JUDGE_PROMISE) -> AnchorWatch:
+    """Returns the watch after these verdicts, in the order in which they were due."""
+    found = AnchorWatch(promise)
+    for each in verdicts:
+        found.add(SeenVerdict.of(each))
+    return found
 
 
 def standing_of(now: datetime, criterion: str = CRITERION, judge: str = "openai/local") -> AnchorStanding:

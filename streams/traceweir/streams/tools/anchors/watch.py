@@ -163,14 +163,6 @@ class AnchorWatch:
         return CriterionWatch(number, verdict.set_id, verdict.metric_digest, judge, changes)
 
 
-def watched(verdicts: Iterable[AnchorVerdict], promise: Promise = JUDGE_PROMISE) -> AnchorWatch:
-    """Returns the watch after these verdicts, in the order in which they were due."""
-    found = AnchorWatch(promise)
-    for verdict in verdicts:
-        found.add(SeenVerdict.of(verdict))
-    return found
-
-
 def _agreeing(verdicts: Iterable[SeenVerdict]) -> tuple[int, int]:
     compared = [each.passed == (each.label == "pass") for each in verdicts]
     return sum(compared), len(compared)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from tests.support.anchors import anchor, verdict
+from tests.support.anchors import anchor, verdict, watched
 from tests.support.scoring import NOW
 
 from traceweir.streams.base.statistics.watched_judge import Side
 from traceweir.streams.tools.anchors.listing import KnownAnchor, listed_criteria
-from traceweir.streams.tools.anchors.watch import watched
 
 
 def test_a_criterion_with_anchors_alone_is_not_judged_and_one_with_verdicts_alone_is_listed_too() -> None:

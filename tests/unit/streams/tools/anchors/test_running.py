@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from pydantic import SecretStr
-from tests.support.anchors import CONFIG, CRITERION, anchor, safe_but
+from tests.support.anchors import CONFIG, CRITERION, anchor, safe_but, watched
 from tests.support.judged import Clock
 from tests.support.openai_server import OpenAiServer, Say, openai_server
 
@@ -24,7 +24,7 @@ from traceweir.streams.base.statistics.watched_judge import HOUR
 from traceweir.streams.base.statistics.watched_stream import Promise
 from traceweir.streams.tools.anchors.judging import anchor_judging, anchor_sets
 from traceweir.streams.tools.anchors.running import AnchorRun
-from traceweir.streams.tools.anchors.watch import AnchorWatch, watched
+from traceweir.streams.tools.anchors.watch import AnchorWatch
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("litellm")]
 NAMES = [f"n{number:02d}" for number in range(10)]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from datetime import date, datetime, timedelta, timezone
 
-from tests.support.anchors import verdict
+from tests.support.anchors import verdict, watched
 from tests.support.scoring import NOW
-
-from traceweir.streams.tools.anchors.watch import watched
 
 
 def test_verdicts_that_are_missing_or_come_twice_are_counted_apart() -> None:
