@@ -98,7 +98,7 @@ def test_a_record_that_does_not_count_is_named_with_its_place_and_the_reason(
 
     assert [json.loads(line)["verdict"] for line in listed.out.splitlines()] == ["fail"]
     assert "3 records of traceweir.labels not a label: 0/" in listed.err
-    assert "(occurred_at 2999-01-01T00:00:00+00:00 is more than 5 minutes ahead: the record was written at" in listed.err
+    assert "(occurred_at 2999-01-01T00:00:00+00:00 is more than 5 minutes ahead: the record was written" in listed.err
     assert "(the key is not the label_id" in listed.err
     assert "\x1b" not in listed.err
 

@@ -113,7 +113,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     letter = DeadLetter("not_json", "a detail", "assemble", "traceweir.traces", 1, 7, None, b"{")
     site.store.write(batch_of("dead-letters", FakeRecord(b"{", headers=letter.wire_headers())))
     send_alerts(site.store, ALERT)
-    said = {"criterion": "thumbs", "annotator": "user", "kind": "user", "occurred_at": NOW}
+    said: dict[str, Any] = {"criterion": "thumbs", "annotator": "user", "kind": "user", "occurred_at": NOW}
     about = LabelSubject(session_id=session_id_of(0), level="session")
     send_labels(site.store, Label(label_id="thumb", subject=about, verdict="pass", **said))
     site.now += timedelta(minutes=1)

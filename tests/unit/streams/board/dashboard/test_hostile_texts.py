@@ -189,7 +189,7 @@ def alerts() -> list[Alert]:
 
 def labels() -> list[Label]:
     """Returns feedback with a hostile text in each field that a sender chooses."""
-    given = {
+    given: dict[str, Any] = {
         "criterion": HOSTILE, "annotator": LABEL, "note": HOSTILE, "kind": "user", "occurred_at": NOW,
         "subject": LabelSubject(session_id=HOSTILE, level="session"),
     }  # fmt: skip
