@@ -55,7 +55,7 @@ def is_message_of_semantic_kernel(found: JsonObject) -> bool:
 
 def _of_pydantic_ai(listed: list[JsonObject]) -> Iterator[JsonObject]:
     parts = [part for message in listed for part in objects_in(message.get("parts"))]
-    taken = {str(part.get("tool_call_id")) for part in parts if part.get("content") == _TAKEN}
+    taken = {_call_of(part) for part in parts if part.get("content") == _TAKEN}
     for message in listed:
         inner = [*objects_in(message.get("parts"))]
         if message["kind"] == "request":
@@ -66,6 +66,11 @@ def _of_pydantic_ai(listed: list[JsonObject]) -> Iterator[JsonObject]:
         about: JsonObject = {key: message[key] for key in ("timestamp", "finish_reason") if message.get(key)}
         content: list[JsonValue] = [_of_response(part, taken) for part in inner]
         yield {"role": "assistant", "content": content, "usage": counts, "model": message.get("model_name"), **about}
+
+
+def _call_of(part: JsonObject) -> tuple[str, str]:
+    """Returns the id and the tool of a call: without ids, the tool alone tells which call had its answer."""
+    return str(part.get("tool_call_id")), str(part.get("tool_name"))
 
 
 def _of_request(part: JsonObject) -> Iterator[JsonObject]:
@@ -89,13 +94,13 @@ def _of_request(part: JsonObject) -> Iterator[JsonObject]:
             yield {"role": "assistant", "content": [{"type": str(kind)}]}
 
 
-def _of_response(part: JsonObject, taken: set[str]) -> JsonObject:
+def _of_response(part: JsonObject, taken: set[tuple[str, str]]) -> JsonObject:
     """Returns a part of a response as a part of a chat message."""
     name: JsonObject = {"id": part.get("tool_call_id"), "name": part.get("tool_name")}
     match part["part_kind"]:
         case "text" | "thinking" as kind:
             return {"type": kind, "text": part.get("content")}
-        case "tool-call" if str(part.get("tool_call_id")) in taken:
+        case "tool-call" if _call_of(part) in taken:
             return {"type": "text", "text": as_text(part.get("args"))}
         case "tool-call" | "builtin-tool-call":
             return {"type": "tool_call", **name, "arguments": part.get("args")}

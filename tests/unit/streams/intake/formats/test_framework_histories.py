@@ -230,8 +230,18 @@ def test_a_part_of_a_conversation_is_refused_by_its_name_with_the_way_on(documen
     assert "into one object" in said
 
 
+def test_an_answer_in_a_call_without_an_id_leaves_the_other_calls_without_ids() -> None:
+    asked, returned, forced, taken = (
+        {key: value for key, value in part.items() if key != "tool_call_id"} for part in (CALL, RETURNED, FORCED, TAKEN)
+    )
+    messages = [request(ASKED), response(asked), request(returned), response(forced), request(taken)]
+    _, calls, _, said = read(only({"messages": messages}))
+
+    assert (calls, said) == (IN_OSLO, '{"rain":true}')
+
+
 @pytest.mark.parametrize("value", [None, 7, "x", [], [[]], {}, {"a": []}])
-def test_any_value_at_any_place_is_read_or_refused(value: Any) -> None:
+def test_any_value_at_any_place_ends_no_run(value: Any) -> None:
     def with_value(found: Any, at: list[Any]) -> Any:
         if not at:
             return value
