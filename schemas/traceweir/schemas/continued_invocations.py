@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import TypeVar
 
@@ -69,15 +70,20 @@ def continued_invocation(first: Invocation, later: Invocation) -> Invocation:
 
 
 def _without_answered(first: Invocation, later: Invocation) -> Invocation:
-    """Returns an invocation without the calls' missing results, and the sentences about them, that another one has."""
+    """Removes the missing results that the later invocation has, and the sentences about them."""
     data = first.intermediate_data
     if not isinstance(data, IntermediateData) or not any(each.response is None for each in data.tool_responses):
         return first
     answered = {each.id for each in later.tool_responses if each.id is not None and each.response is not None}
     kept = [each for each in data.tool_responses if each.response is not None or each.id not in answered]
-    names = {each.name for each in data.tool_responses} - {each.name for each in kept if each.response is None}
-    begins = tuple(f"the result of the call of tool {name!r} is not " for name in names)
-    unread = [each for each in first.unread or () if not each.startswith(begins)]
+    were_open = Counter(each.name for each in data.tool_responses if each.response is None)
+    are_open = Counter(each.name for each in kept if each.response is None)
+    unread = [*(first.unread or ())]
+    for name, number in (were_open - are_open).items():
+        about = [each for each in unread if each.startswith(f"the result of the call of tool {name!r} is not ")]
+        # Calls of one tool have equal sentences, and one of them can stand for several calls.
+        for each in about[: max(0, min(number, len(about) - are_open[name]))]:
+            unread.remove(each)
     changes = {"intermediate_data": data.model_copy(update={"tool_responses": kept}), "unread": unread or None}
     return first.model_copy(update=changes)
 

@@ -142,3 +142,16 @@ def test_each_of_two_equal_calls_of_a_loop_of_three_runs_has_its_own_result() ->
 
     assert [each.id for each in found.tool_uses] == ["c", "d"]
     assert [(each.id, each.response) for each in found.tool_responses] == [("c", "1"), ("d", "2")]
+
+
+@pytest.mark.parametrize(("answered", "sentences"), [(["c1"], 1), (["c1", "c2"], 0)])
+def test_a_call_that_stays_open_beside_an_answered_one_keeps_its_sentence(answered: list[str], sentences: int) -> None:
+    calls = [CALL | {"toolCallId": call_id} for call_id in ("c1", "c2")]
+    asking = {"role": "assistant", "content": [{"type": "tool-call", **each} for each in calls]}
+    results = [RESULT | {"toolCallId": call_id} for call_id in answered]
+    (found,) = invocations(
+        run("a", [QUESTION], toolCalls=[each | {"input": '{"path": "a.txt"}'} for each in calls]),
+        run("b", [QUESTION, asking, {"role": "tool", "content": results}], text="Done."),
+    )
+
+    assert len([each for each in found.unread or () if each.startswith("the result of the call of ")]) == sentences
