@@ -19,6 +19,7 @@ from traceweir.streams.intake.formats.chat_keys import MESSAGE_LISTS
 from traceweir.streams.intake.formats.documents import Document, document_as_written, read_document
 from traceweir.streams.intake.formats.exported_sessions import ExportedSessions
 from traceweir.streams.intake.formats.exports import runs_in_export
+from traceweir.streams.intake.formats.framework_histories import conversation_of_framework
 from traceweir.streams.intake.formats.ollama_pieces import stored_beside_request
 from traceweir.streams.intake.formats.open_streams import OpenStreams, StoredAnswer, answer_in, answers_in
 
@@ -92,8 +93,9 @@ def with_whole_answers(documents: Iterable[Document]) -> Iterator[Document]:
 def _stored_in(found: JsonValue, number: int) -> list[StoredAnswer]:
     """Returns the stored answers in a document that is no piece; none if it is another document."""
     if isinstance(found, list):
-        conversation = runs_in_export({"messages": found}) or []
-        return answers_in(found, number) or [StoredAnswer(number, each) for each in conversation]
+        if answers := answers_in(found, number):
+            return answers
+        return [StoredAnswer(number, each) for each in conversation_of_framework({"messages": found}) or ()]
     if not isinstance(found, dict):
         return []
     if (stored := stored_in_batch(found)) is not None:

@@ -63,7 +63,7 @@ def read_messages(value: Any, role: Role = "user") -> list[SpanMessage]:
         if _begins_as_messages(inner):
             # A text that is still one was not read.
             return [SpanMessage(role, hidden=True)]
-        # Nearly no messages have approvals, and a text tells it at once.
+        # Nearly no messages have approvals. Only of a text that can be told without a look at each message.
         if isinstance(inner, list) and (not isinstance(value, str) or APPROVAL in value):
             inner = with_denials(inner)
         _collect(inner, role, found, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -228,6 +229,13 @@ def test_a_part_of_a_conversation_is_refused_by_its_name_with_the_way_on(documen
     said = looks_like(kind, document)
     assert said.startswith(f"looks like {name}")
     assert "into one object" in said
+
+
+def test_a_line_with_the_list_of_a_conversation_is_read_as_the_conversation() -> None:
+    conversation = [request(ASKED), response(ANSWER)]
+    found = invocations("\n".join(json.dumps(each) for each in (conversation, conversation)))
+
+    assert [read(each) for each in found] == [("Weather?", [], [], "It rains.")] * 2
 
 
 def test_an_answer_in_a_call_without_an_id_leaves_the_other_calls_without_ids() -> None:
